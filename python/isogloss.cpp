@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -20,6 +21,8 @@
 #include <isogloss/metric/subspace_distance.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
 
 #include "../examples/language_model/measure.hpp"
 #include "../examples/language_model/sampling.hpp"
@@ -109,15 +112,34 @@ template <class Array> Array numbers_of(const std::string& who, nb::handle given
     return nb::cast<Array>(numpy.attr("ascontiguousarray")(array, "float64"));
 }
 
+// Of a model: which thread is in the midst of a call.
+struct Guard {
+    std::mutex mutex;
+    std::atomic<std::thread::id> owner{};
+};
+
 // A call on a model that may change it, or uses its memory: others, of other threads, wait until it has ended.
-// The GIL is released first: a waiting thread would otherwise keep it from the one that is to end.
+// The GIL is released first: a waiting thread would otherwise keep it from the one that is to end. A signal handler of
+// the same thread would wait for ever: throws UsageError.
 class Turn {
 public:
-    explicit Turn(std::mutex& mutex) : lock_(mutex) {}
+    explicit Turn(Guard& guard) : owner_(guard.owner) {
+        if (owner_ == std::this_thread::get_id())
+            throw ig::UsageError(
+                "the model is in the midst of another call of this thread, which a signal handler has ",
+                "interrupted; call it when that has ended");
+        released_.emplace();
+        lock_ = std::unique_lock(guard.mutex);
+        owner_ = std::this_thread::get_id();
+    }
+    ~Turn() { owner_ = std::thread::id(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
 
 private:
-    nb::gil_scoped_release released_;
-    std::lock_guard<std::mutex> lock_;
+    std::atomic<std::thread::id>& owner_;
+    std::optional<nb::gil_scoped_release> released_;
+    std::unique_lock<std::mutex> lock_;
 };
 
 // Lets Python's signal handlers run, ten times a second at most; what they throw, such as KeyboardInterrupt, ends
@@ -227,12 +249,12 @@ void train(const std::filesystem::path& model, const nb::kwargs& given) {
 struct LanguageModel {
     lm::LoadedModel it;
     ig::Index columns;
-    std::mutex mutex;  // of the graph, which carries states from pass to pass
+    Guard guard;  // of the graph, which carries states from pass to pass
 
     LanguageModel(const std::filesystem::path& path, ig::Index n)
         : it((ig::require("LanguageModel", "columns", n, 1), lm::load_model(path.string(), n))), columns(n) {}
     double perplexity(const std::filesystem::path& path) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         const auto corpus = ig::text::Corpus::read(path.string(), it.vocabulary);
         SignalCheck check;
         return lm::measure(*it.g, it.model, corpus, it.vocabulary, columns, it.g->capacity().time,
@@ -240,7 +262,7 @@ struct LanguageModel {
             ->value();
     }
     std::vector<std::tuple<double, ig::Index, ig::Index>> score(const std::vector<std::string>& texts) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         std::vector<lm::Line> lines;
         for (const auto& text : texts) {
             lm::Line& line = lines.emplace_back();
@@ -261,7 +283,7 @@ struct LanguageModel {
         return scores;
     }
     std::string sample(ig::Index words, std::uint64_t seed, double temperature, const std::string& prompt) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         lm::SampleOptions o;
         o.length = words, o.seed = seed, o.temperature = temperature, o.prompt = prompt;
         return lm::sample_text(it, o, SignalCheck());
@@ -316,27 +338,27 @@ struct Lds {
 
 struct Hmm {
     ig::hmm::Hmm it;
-    std::mutex mutex;
+    Guard guard;
 
     explicit Hmm(const ig::hmm::Options& options) : it(options) {}
     double step(const std::vector<std::span<const ig::Token>>& texts) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         return it.step(texts);
     }
     double log_likelihood(const Text& text) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         return it.log_likelihood(span_of(text));
     }
     auto posteriors(const Text& text) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         return it.posteriors(span_of(text));
     }
     auto most_probable_path(const Text& text) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         return it.most_probable_path(span_of(text));
     }
     std::vector<ig::Token> sample(ig::Index length, std::uint64_t seed) {
-        const Turn turn(mutex);
+        const Turn turn(guard);
         return it.sample(length, ig::Random(seed, ig::stream_of("sample")));
     }
 };

@@ -69,11 +69,11 @@ if [ -n "${CXX:-}" ] && [ -e $cache ]; then  # CMake looks at CXX in a new folde
 fi
 # Everything, whatever the folder was configured with before.
 CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS "-DISOGLOSS_BENCHMARKS=cells;ranks_step" \
-    -DISOGLOSS_DOCS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_META_TESTS=ON -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=ON -DISOGLOSS_MPI=ON "-DISOGLOSS_COMPONENTS=io;lds"
+    -DISOGLOSS_DOCS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_META_TESTS=ON -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=ON -DISOGLOSS_MPI=ON -UISOGLOSS_COMPONENTS
 cmake --build --preset release --parallel "$jobs"
 
 say "Build under the sanitizers"
-cmake --preset sanitize "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -DISOGLOSS_EXAMPLES=ON "-DISOGLOSS_COMPONENTS=io;lds" -DISOGLOSS_BENCHMARKS=ON  # here they are compiled, not measured
+cmake --preset sanitize "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS -DISOGLOSS_BENCHMARKS=ON  # here they are compiled, not measured
 cmake --build --preset sanitize --parallel "$jobs"
 
 say "Tests under the sanitizers, fuzz targets"

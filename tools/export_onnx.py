@@ -24,7 +24,7 @@ except ImportError as error:
     sys.exit(f"export_onnx.py: {sys.executable} has no module '{error.name}'; pip install onnx safetensors, or run it with a Python that has them")
 
 OPSET = 17
-LIMIT = 2**31 - 2**20  # maximum bytes of weights in a protocol buffers file, with room for the rest
+LIMIT = 2**31 - 2**20  # maximum bytes of weights and vocabulary in a protocol buffers file, with room for the rest
 
 
 class Refusal(Exception):
@@ -120,7 +120,7 @@ class Model:
         values = np.ascontiguousarray(values)
         self.bytes += values.nbytes
         if self.bytes > LIMIT:
-            raise Refusal("the weights take more than 2 GiB, which a single file of ONNX cannot hold")
+            raise Refusal("weights and vocabulary take more than 2 GiB, which a single file of ONNX cannot hold")
         self.weights.append(numpy_helper.from_array(values, name))
         return name
 
@@ -222,6 +222,7 @@ def export(path):
     V, n = int(vocabulary.split("\ntypes\t")[1].split("\n")[0]), o["embedding"]
 
     m = Model()
+    m.bytes = len(vocabulary.encode()) + len(file.metadata["language_model"].encode())
     m.inputs.append(helper.make_tensor_value_info("tokens", TensorProto.INT64, ["T", "B"]))
     m.outputs.append(helper.make_tensor_value_info("log_probabilities", TensorProto.FLOAT, ["T", "B", V]))
     if o["cell"] != "rhn":

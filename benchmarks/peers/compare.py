@@ -107,10 +107,12 @@ def torch_peers(name, python, threads, environment):
         yield Peer(name, "bf16", command("bf16"), environment, kinds, bf16=True)
         yield Peer(name, "bf16-compiled", command("bf16-compiled"), compiled, ("step", "head"), bf16=True)
         return
+    with open("/proc/cpuinfo") as f:  # PyTorch 1 takes AVX2 by itself, and what it is told without asking the processor
+        avx512 = {"ATEN_CPU_CAPABILITY": "avx512"} if " avx512f" in f.read() else {}
     for blas, package in (("openblas", "libopenblas0-openmp"), ("blis", "libblis4-openmp")):
         if folder := first(f"/usr/lib/*/{blas}-openmp"):
             yield Peer(name, blas, command("eager"),
-                       {**environment, "LD_LIBRARY_PATH": folder, "ATEN_CPU_CAPABILITY": "avx512"}, kinds)
+                       {**environment, "LD_LIBRARY_PATH": folder, **avx512}, kinds)
         else:
             print(f"no {name} with {blas}: apt-get install {package}")
 

@@ -197,14 +197,8 @@ def main():
         parser.error("give a JSON file of groups, --data and --results, or --check")
     described = read(o.search, o.groups)
     if os.path.exists(o.results) and os.path.getsize(o.results):
-        with open(o.results, errors="replace") as f:
-            if f.readline() != "group,model,epoch,valid\n":
-                sys.exit(f"{SCRIPT}: found something else in --results '{o.results}', expected results of this script or no file; it was left "
-                         "unchanged. Give --results another name")
-            lost = {line.split(",")[0] for line in f} - {g["name"] for g in described}
-        if lost:
-            sys.exit(f"{SCRIPT}: found results of {', '.join(sorted(lost))} in '{o.results}', which this call would remove, as it does not train "
-                     "them; the file was left unchanged. Give --results another name")
+        sys.exit(f"{SCRIPT}: found --results '{o.results}', expected no such file: it is written anew from the first epochs on. Give --results "
+                 "another name, or move the file away")
     gpu = torch.cuda.is_available()
     device = torch.device("cuda" if gpu else "cpu")
     words, texts = train_torch.texts(o.data, ("train", "valid"))

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -87,8 +88,10 @@ public:
         : o_(o), columns_(columns), models_{std::move(first), std::move(second)} {
         const auto& a = models_[0].vocabulary;
         const ig::Index V = a.size();
-        for (ig::Token v = 0; v < V && std::ssize(frequent_) < *o.frequent; ++v)  // in order of their counts
+        for (ig::Token v = 0; v < V; ++v)
             if (!is_special(v)) frequent_.push_back(v);
+        std::ranges::stable_sort(frequent_, std::ranges::greater(), [&](ig::Token v) { return a.count(v); });
+        frequent_.resize(std::min(frequent_.size(), static_cast<std::size_t>(*o.frequent)));
         is_frequent_.resize(static_cast<std::size_t>(V));
         for (const ig::Token v : frequent_) is_frequent_[std::size_t(v)] = true;
         for (const auto& word : o.words) {
@@ -179,8 +182,10 @@ private:
                 found_.neighbours[k].add(sum(a, list), sum(b, list));
                 if (k == 1) row.values[4] = sum(a, list), row.values[5] = sum(b, list);
             }
-            show(found_.gains, {lb - la, at, {}}, a, b, [](double x, double than) { return x > than; });
-            show(found_.losses, {lb - la, at, {}}, a, b, [](double x, double than) { return x < than; });
+            if (lb > la)
+                show(found_.gains, {lb - la, at, {}}, a, b, [](double x, double than) { return x > than; });
+            if (lb < la)
+                show(found_.losses, {lb - la, at, {}}, a, b, [](double x, double than) { return x < than; });
         }
         row.values[6] = sum(a, frequent_);
         row.values[7] = sum(b, frequent_);

@@ -58,9 +58,21 @@ inline Options stored_options(const ig::io::Safetensors& file) {
     return o;
 }
 
+/// Throws DataError unless each line end of a text is a token of the vocabulary of `who`, as of every model here.
+inline void require_line_ends(const ig::text::Vocabulary& vocabulary, const std::string& who) {
+    vocabulary.eos();  // fed before a text: throws if there is none
+    if (!vocabulary.eos_per_line())
+        throw ig::DataError(who,
+                            " has eos_per_line false, expected true: each line end is a token of a model; ",
+                            "build it with eos_per_line = true");
+}
+
 /// The vocabulary in a file.
 inline ig::text::Vocabulary stored_vocabulary(const ig::io::Safetensors& file) {
-    return ig::text::Vocabulary::from_text(file.characters("state/vocabulary"), file.name() + ", vocabulary");
+    const std::string name = file.name() + ", vocabulary";
+    auto vocabulary = ig::text::Vocabulary::from_text(file.characters("state/vocabulary"), name);
+    require_line_ends(vocabulary, name);
+    return vocabulary;
 }
 
 /// Whether a file of this program holds a training, which can be resumed, and not a model alone.

@@ -27,7 +27,7 @@ HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
 RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
 RECIPES, CORPORA = ['fast', 'wide', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
 ADAPTATIONS = ['none', 'cache', 'rms', 'rms+cache']
-RESULTS = os.path.join(HERE, 'results', 'recipes.csv')
+RESULTS = os.path.join(HERE, 'results', 'recipes.csv')  # of the page; a run records its own in its folder unless told otherwise
 # Of segments of 20 steps, which take half the time of 5. Rate and decay, chosen on parts of ptb.valid.txt: see language_model_results.md.
 RMS = ['--dynamic', 'rms', '--dynamic-steps', '20']
 RATES = {'wide': ['--dynamic-rate', '0.0001', '--dynamic-decay', '0.016']}
@@ -76,18 +76,21 @@ class RecipeRun(Run):
 
     def evaluated(self, adaptation):
         """Hours of tuning and evaluating, and the perplexities of the validation and the test text."""
-        texts = [text_of(self.o.corpus, part) for part in ('valid', 'test')]
-        before, perplexities = seconds(), []
+        texts = {'validation': text_of(self.o.corpus, 'valid'), 'test': text_of(self.o.corpus, 'test')}
+        before, perplexities = seconds(), {}
         options = [*RMS, *RATES.get(self.o.recipe, OTHER_RATES), '--dynamic-text', self.statistics()] if 'rms' in adaptation else []
         if 'cache' in adaptation:
             grid = ['--cache-window', '2000'] if options else []  # with --dynamic tune has a cache if one of its options is given
-            tuned = yield from self.json('tune', '--model', self.model, '--text', texts[0], *options, *grid)
+            tuned = yield from self.json('tune', '--model', self.model, '--text', texts['validation'], *options, *grid)
             options = shlex.split(tuned['best']['options'])
-            perplexities = [finite(tuned['best']['perplexity'], 'validation')]
-        for part, text in list(zip(['validation', 'test'], texts))[len(perplexities):]:
-            found = yield from self.json('evaluate', '--model', self.model, '--text', text, *options)
-            perplexities.append(finite(found['perplexity'], part))
-        return (seconds() - before) / 3600, perplexities
+            perplexities['validation'] = finite(tuned['best']['perplexity'], 'validation')
+            for edge in tuned['edge']:
+                print(f"{self.title}: {adaptation}, the best {edge['option']}, {edge['value']:g}, is at the edge of those that tune tried", flush=True)
+        for part, text in texts.items():
+            if part not in perplexities:
+                found = yield from self.json('evaluate', '--model', self.model, '--text', text, *options)
+                perplexities[part] = finite(found['perplexity'], part)
+        return (seconds() - before) / 3600, perplexities['validation'], perplexities['test']
 
     def steps(self):
         """Trains and records the results that are still missing, as a generator of processes to wait for."""
@@ -96,7 +99,7 @@ class RecipeRun(Run):
                                 '--threads', str(o.threads), '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra)
         trained, _ = self.hours()
         for adaptation in self.wanted:
-            hours, (valid, test) = yield from self.evaluated(adaptation)
+            hours, valid, test = yield from self.evaluated(adaptation)
             hours = trained if adaptation == 'none' else trained + hours
             require_alike(o.results, RUN, alike(o), o.options)  # again: another call may have finished with others
             line = [o.recipe, o.corpus, self.seed, f'{hours:.4f}', f'{valid:.4f}', f'{test:.4f}', adaptation]
@@ -116,7 +119,7 @@ def run(o):
     require_program_and_texts(o, o.corpus)
     require_free(o.extra, OURS)
     os.makedirs(o.folder, exist_ok=True)
-    o.results = o.results or (os.path.join(o.folder, 'recipes.csv') if o.extra else RESULTS)
+    o.results = o.results or os.path.join(o.folder, 'recipes.csv')
     if o.precision in (None, 'auto'):
         o.precision = precision_of(o.program, '--preset', o.recipe, *(['--precision', 'auto'] if o.precision else []))
     o.options = shlex.join(['--precision', o.precision, *o.extra])
@@ -218,8 +221,7 @@ def main():
     p.add_argument('--threads', type=at_least_1, default=1, help='the same from the beginning of a run to its end (1)')
     p.add_argument('--precision', choices=PRECISIONS, help='of the training, the same for all seeds (that of the preset)')
     p.add_argument('--folder', default='recipes', help='of models, trainings, logs and outputs (recipes)')
-    p.add_argument('--results', help=f'where results are written down ({os.path.relpath(RESULTS)}; with options after -- '
-                   'FOLDER/recipes.csv)')
+    p.add_argument('--results', help='where results are written down, and read as finished (FOLDER/recipes.csv)')
 
     p = commands.add_parser('report', help='rewrite the table of docs/examples/language_model_results.md from the results')
     p.add_argument('--results', default=RESULTS)

@@ -1,6 +1,7 @@
 /// @file sample.cpp  Texts, sampled token by token from a model and printed as they are drawn.
 #include <iostream>
 
+#include "print.hpp"
 #include "sampling.hpp"
 
 namespace lm {
@@ -8,6 +9,10 @@ namespace lm {
 int sample(const SampleOptions& o) {
     require_sampling(o);
     auto it = load_model(o.model, 1);
+    std::vector<ig::Token> prompt;
+    if (const ig::Index unknowns = it.vocabulary.encode_prefix(o.prompt, prompt))
+        std::cerr << ig::message("isogloss: ", unknowns, " of the ", counted(std::ssize(prompt), "token"),
+                                 " of --prompt ", unknowns == 1 ? "is" : "are", " <unk> to the model\n");
     for (ig::Index i = 0; i < o.samples; ++i) {
         if (i > 0) std::cout << '\n';
         std::vector<ig::Token> before;  // the last token, if any

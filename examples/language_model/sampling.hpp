@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/kernel/softmax.hpp>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -53,14 +55,15 @@ template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig
     ig::Index row = feed(it, begun), drawn = 0;
     // The bound on i stops a model that draws only line ends.
     for (ig::Index i = 0; drawn < o.length && i < 20 * o.length; ++i) {
-        const bool likeliest = o.temperature == 0;
-        it.g->probabilities(it.model.o, row, {p.data(), 1, vocabulary.size()}, likeliest ? 1 : o.temperature);
-        if (!o.unknowns && unk >= 0) p[static_cast<std::size_t>(unk)] = 0;
-        const auto most = std::max_element(p.begin(), p.end());
-        ig::Token token = eos;  // if <unk> has all the probability
-        if (likeliest) {
-            token = static_cast<ig::Token>(most - p.begin());
-        } else if (*most > 0) {
+        it.g->logits(it.model.o, row, {p.data(), 1, vocabulary.size()});
+        // Before the softmax: at a low temperature <unk> may have a probability that leaves 0 for all others.
+        if (!o.unknowns && unk >= 0)
+            p[static_cast<std::size_t>(unk)] = -std::numeric_limits<float>::infinity();
+        ig::Token token;
+        if (o.temperature == 0) {
+            token = static_cast<ig::Token>(std::max_element(p.begin(), p.end()) - p.begin());
+        } else {
+            ig::kernel::softmax(vocabulary.size(), p.data(), static_cast<float>(1 / o.temperature));
             keep_likeliest(p, o.top_k, o.top_p);
             token = ig::sample(p, random.uniform(i));
         }

@@ -45,6 +45,7 @@ RECIPES = {
     'ptb-small': f'--scheme recurrent --keep-input 0.8 --keep-state 0.75 --keep-between 0.85 --keep-output 0.75 --temperature 10 {SCHEDULE} --epochs 38',
     'ptb-medium': f'--scheme recurrent --keep-input 0.7 --keep-state 0.65 --keep-between 0.75 --keep-output 0.55 --temperature 10 {SCHEDULE} --epochs 48',
 }
+# Those of the pages, which report and the like read; a run records its own in its folder unless told otherwise.
 RESULTS, PRINTED, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'printed.csv', 'gamma.csv', 'changes.csv'))
 
 
@@ -172,12 +173,12 @@ def work(o, runs):
     return pool.status(missing, 'tables.py')
 
 
-def prepare(o, ours, name, results, recipe=''):
+def prepare(o, ours, name, recipe=''):
     """What all commands that train require and set; `recipe`: options of all runs, unless others are given."""
     require_program_and_texts(o, TABLES[o.table][0])
     require_free(o.extra, [*OURS, 'epsilon', 'head', 'head-bias', 'loss', *ours])
     os.makedirs(o.folder, exist_ok=True)
-    o.results = o.results or (os.path.join(o.folder, name) if o.extra else results)
+    o.results = o.results or os.path.join(o.folder, name)
     if o.precision == 'auto':
         o.precision = precision_of(o.program, '--precision', 'auto')
     o.recipe = '' if o.extra else recipe
@@ -193,7 +194,7 @@ def run_table(o):
     if o.printed and o.extra:
         raise Refused('found --printed and options after --, expected one of them: with options after -- the rest is what the source prints')
     ours = ['cell', 'layers', 'depth', 'units', 'embedding'] if o.table == 'ptb-cells' else []
-    prepare(o, ours, 'tables.csv', PRINTED if o.printed else RESULTS, '' if o.printed else RECIPES.get(o.table, ''))
+    prepare(o, ours, 'tables.csv', '' if o.printed else RECIPES.get(o.table, ''))
     # Seed by seed, so that a table stopped early is complete over fewer seeds.
     return work(o, [TableRun(o, row, number) for number in sorted(set(o.seeds)) for row in ROWS[o.table] if row in rows])
 
@@ -207,7 +208,7 @@ def require_row(o):
 def tune(o):
     """The command tune."""
     require_row(o)
-    prepare(o, ['gamma', 'alpha', 'epochs'], 'gamma.csv', TUNED)
+    prepare(o, ['gamma', 'alpha', 'epochs'], 'gamma.csv')
     status = work(o, [GammaTrial(o, gamma, number) for number in sorted(set(o.seeds)) for gamma in sorted(set(o.gamma))])
     group = by_gamma(read_tuned(o.results)).get((o.table, o.row, o.epochs))
     if status == 0:
@@ -223,7 +224,7 @@ def try_changes(o):
         raise Refused(f"found --change with the names {', '.join(name for name, _ in o.change)}, expected each name once")
     for name, options in changes.items():
         require_free(options, [*OURS, 'epochs'], f'in --change {name}')
-    prepare(o, ['epochs'], 'changes.csv', CHANGED)
+    prepare(o, ['epochs'], 'changes.csv')
     runs = [Trial(o, name, options, number) for number in sorted(set(o.seeds)) for name, options in changes.items()]
     found = {r['change']: r['options'] for r in runs[0].alike()}
     for run in runs:
@@ -271,7 +272,7 @@ def positive(text):
     return value
 
 
-def arguments_of_training(p, seeds, results, name):
+def arguments_of_training(p, seeds, name):
     p.add_argument('--program', required=True, help='the language_model that was built')
     p.add_argument('--seeds', nargs='+', type=seed, default=seeds)
     p.add_argument('--threads', type=at_least_1, default=1, help='of each run; the same from its beginning to its end (1)')
@@ -281,7 +282,7 @@ def arguments_of_training(p, seeds, results, name):
     p.add_argument('--epsilon', type=epsilon, default='0.00390625', help='below which probability the gradient of the softmax is sampled, '
                    'without bias; 0: exact (1/256)')
     p.add_argument('--folder', default='tables', help='of models, trainings, logs and outputs (tables)')
-    p.add_argument('--results', help=f'where finished runs are written down ({os.path.relpath(results)}; with options after -- FOLDER/{name})')
+    p.add_argument('--results', help=f'where finished runs are written down, and read as finished (FOLDER/{name})')
 
 
 def main():
@@ -292,16 +293,15 @@ def main():
     p = commands.add_parser('run', help='train and evaluate what is not finished of a table; after --, options of language_model train')
     p.add_argument('table', choices=TABLES)
     p.add_argument('--rows', nargs='+', choices=ALL_ROWS, help='of the table (all)')
-    p.add_argument('--printed', action='store_true', help='with what the source prints alone, where another recipe gives its figures; results go '
-                   f'to {os.path.relpath(PRINTED)}')
-    arguments_of_training(p, [1, 2, 3], RESULTS, 'tables.csv')
+    p.add_argument('--printed', action='store_true', help='with what the source prints alone, where another recipe gives its figures')
+    arguments_of_training(p, [1, 2, 3], 'tables.csv')
 
     p = commands.add_parser('tune', help='short trainings of a row for several gammas, compared on the validation text alone; after -- as for run')
     p.add_argument('table', choices=[table for table in TABLES if 'REAL' in ROWS[table]])
     p.add_argument('--row', choices=['AL', 'REAL'], default='REAL')
     p.add_argument('--gamma', nargs='+', type=positive, required=True)
     p.add_argument('--epochs', type=at_least_1, default=12, help='of each training, from the beginning of the preset\'s schedule (12)')
-    arguments_of_training(p, [1], TUNED, 'gamma.csv')
+    arguments_of_training(p, [1], 'gamma.csv')
 
     p = commands.add_parser('try', help='short trainings of a row with one thing changed, compared by epoch on the validation text alone; after -- '
                             'as for run')
@@ -312,7 +312,7 @@ def main():
     p.add_argument('--epochs', type=at_least_1, default=12, help='of each training, from the beginning of the preset\'s schedule (12)')
     p.add_argument('--plain', help=f'results of run, for the curve of the row as it is ({os.path.relpath(PRINTED)}; with options after -- '
                    'FOLDER/tables.csv)')
-    arguments_of_training(p, [1], CHANGED, 'changes.csv')
+    arguments_of_training(p, [1], 'changes.csv')
 
     def arguments_of_page(p, page):
         p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'examples', page))

@@ -109,7 +109,7 @@ ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,
                                                const StartValues& values) const {
     if (from) return stored_vocabulary(*from);
     if (values.system) {
-        values.system->vocabulary.eos();  // fed before a text: throws if there is none
+        require_line_ends(values.system->vocabulary, "the vocabulary of " + o_.start);
         return values.system->vocabulary;
     }
     if (!o_.start_from.empty()) return stored_vocabulary(ig::io::Safetensors::open(o_.start_from));
@@ -119,12 +119,7 @@ ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,
         if ((v.level() == ig::text::Level::word) != words)
             throw ig::DataError(ig::message("--vocabulary '", o_.vocabulary, "' is one of ",
                                             words ? "characters" : "words", ", but --level is ", o_.level));
-        v.eos();  // fed before a text: throws if there is none
-        if (!v.eos_per_line())
-            throw ig::DataError(
-                "--vocabulary '", o_.vocabulary,
-                "' has eos_per_line false, expected true: each line end is a token of a model; build it "
-                "with eos_per_line = true");
+        require_line_ends(v, "--vocabulary '" + o_.vocabulary + "'");
         return v;
     }
     return texts_.train.vocabulary({.level = words ? ig::text::Level::word : ig::text::Level::character,
@@ -139,8 +134,10 @@ ig::text::Corpus Training::read_train() {
         texts_.train.name += ig::message(", tokens ", first, " to ", last, " of ", corpus.size());
         corpus = corpus.part(first, last, vocabulary_);
     }
-    corpus.batches({most_steps(o_), o_.batch},
-                   {.time = o_.bptt});  // a text too short is refused before a graph is built
+    if (corpus.size() <= o_.batch)  // before a graph is built
+        throw ig::DataError(texts_.train.name, ": found ", counted(corpus.size(), "token"),
+                            ", expected more than the ", counted(o_.batch, "column"),
+                            " of --batch; give a longer text or a lower --batch");
     return corpus;
 }
 

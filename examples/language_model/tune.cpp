@@ -263,9 +263,9 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
         print_table("rate", rates, decays, run);
     }
     const std::size_t best = best_of(table, error);
-    std::string options = ig::message(
-        "--dynamic ", o.dynamic, " --dynamic-rate ", exact(rates[best / decays.size()]), " --dynamic-decay ",
-        exact(decays[best % decays.size()]), " --dynamic-steps ", o.dynamic_steps.value_or(default_segment));
+    std::string options =
+        ig::message("--dynamic ", o.dynamic, " --dynamic-rate ", exact(rates[best / decays.size()]),
+                    " --dynamic-decay ", exact(decays[best % decays.size()]), " --dynamic-steps ", steps);
     if (o.dynamic_table_rate) options += " --dynamic-table-rate " + exact(*o.dynamic_table_rate);
     if (statistics) options += " --dynamic-text " + shell_word(o.dynamic_text);
     std::vector<Tried> tried = {{"--dynamic-rate", rates, rates[best / decays.size()]},

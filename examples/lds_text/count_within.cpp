@@ -1,4 +1,5 @@
 /// @file count_within.cpp  Counting within given memory: counts beyond it are spilled to files and merged.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +80,17 @@ public:
                             "'; resume with the same options, or start over with --overwrite"));
         return true;
     }
+    /// Throws FileError unless the folder is there or can be created, before anything is written.
+    void require_place() const {
+        const std::string above = ig::file::folder_of(folder_);
+        const auto status = ig::file::file_status(folder_);
+        if (status && !S_ISDIR(status->st_mode))
+            throw ig::FileError(ig::message("cannot create the folder '", folder_,
+                                            "/': there is something else of this name; move it away, or give "
+                                            "--spill another folder"));
+        if (!status && ::faccessat(AT_FDCWD, above.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+            ig::file::refuse("cannot create the folder", folder_ + "/");
+    }
     /// Discards any earlier counting, including the files of its ranks.
     void forget() const {
         ::unlink(request().c_str());
@@ -91,7 +103,7 @@ public:
             for (const auto& file : std::filesystem::directory_iterator(entry.path(), none))
                 if (const std::string it = file.path().filename();
                     it == "merged.run" ||
-                    it.starts_with("merged.run.part-"))  // and what a killed merge has left
+                    it.starts_with("merged.run.isogloss-part-"))  // and what a killed merge has left
                     ::unlink(file.path().c_str());
             ::rmdir(entry.path().c_str());
         }
@@ -149,6 +161,7 @@ public:
         : o_(o), memory_(memory), ranks_(ranks), spill_(o, ranks.rank(), ranks.size()) {
         if (ranks.first()) {
             lock_.emplace("--counts", o.counts);
+            spill_.require_place();
             if (!o.resume && !o.overwrite && spill_.exists())
                 throw ig::FileError(ig::message("'", spill_.folder(), "' holds a counting that was ",
                                                 "interrupted. Continue with --resume, or start over ",

@@ -41,6 +41,13 @@ int embed(const EmbedCommand& o) {
             ig::io::tensor_view<std::int32_t>("tokens", {std::ssize(ids)}, ids)});
     say("%td tokens in %.2f s, %.2f µs each\n", std::ssize(ids), seconds,
         1e6 * seconds / static_cast<double>(ids.size()));
+    const auto& mu = it.system.whitening.mu;
+    for (const ig::Token token : text.as_spelled())
+        if (!(mu[token] > 0)) {
+            say("this text has no likelihood: %s has frequency 0 in the system\n",
+                ig::in_quotes(it.vocabulary.word(token)).c_str());
+            return 0;
+        }
     const Likelihood found = likelihood(embedding.filter(), it.system.whitening, text.as_spelled(),
                                         boundary(of_sentences(it), it.vocabulary));
     say("of this text: log-likelihood %.5f per token, %+.5f above none\n", found.value, found.above_static);

@@ -176,12 +176,13 @@ private:
     /// and 60 lags found 0.896, 0.965, 0.986 and 0.989, of which 0.72, 0.78, 0.75 and 0.51 remain there.
     void tell_of_slow(double radius) const {
         const double left = std::pow(radius, static_cast<double>(horizon()));
-        if (left > 0.6)
-            say("after --em-lags %td the slowest dynamics have %.0f %% of their size left, and EM, whose "
-                "statistics "
-                "end there, underestimates their duration: with --em-lags %.0f half would be "
-                "left\n",
-                horizon(), 100 * left, std::ceil(std::log(0.5) / std::log(std::min(radius, 0.9999))));
+        if (left <= 0.6) return;
+        const double half = std::ceil(std::log(0.5) / std::log(std::min(radius, 0.9999)));
+        say("after --em-lags %td the slowest dynamics have %.0f %% of their size left, and EM, whose "
+            "statistics "
+            "end there, underestimates their duration: half would be left after %.0f%s\n",
+            horizon(), 100 * left, half,
+            half > static_cast<double>(most_lags) ? ", more lags than can be counted" : "");
     }
 
     const FitCommand& o_;

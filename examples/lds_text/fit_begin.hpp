@@ -30,7 +30,7 @@ struct Candidate {
     ig::Index states, ssid_lags;
 };
 
-inline constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200;
+inline constexpr ig::Index default_em_lags = 7, default_ssid_lags = 4, default_states = 200, most_lags = 1000;
 
 /// Throws UsageError for options out of range.
 inline void check(const FitCommand& o) {
@@ -40,7 +40,7 @@ inline void check(const FitCommand& o) {
     ig::require("fit", "--stop", o.stop, std::numeric_limits<double>::lowest());
     for (const ig::Index states : o.states) ig::require("fit", "--states", states, 1);
     for (const ig::Index lags : o.ssid_lags) ig::require("fit", "--ssid-lags", lags, 2, 500);
-    ig::require("fit", "--em-lags", o.em_lags.value_or(default_em_lags), 1, 1000);
+    ig::require("fit", "--em-lags", o.em_lags.value_or(default_em_lags), 1, most_lags);
     for (const double kappa : o.pseudo_counts)
         if (kappa != 0 && !(kappa >= 1e-6 && kappa <= 1e12))
             throw ig::UsageError(ig::message("fit: found --pseudo-counts = ", kappa,
@@ -114,6 +114,9 @@ inline lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index 
         s.C.data()[i] = static_cast<float>(scale * random.normal(ig::Index(i + s.A.size())));
     s.whitening = whitening;
     lds::project_out<float>(whitening.m, lds::ref(s.C));
+    for (std::size_t i = 0; i < whitening.mu.size();
+         ++i)  // no text says anything of a word that never occurs
+        if (!(whitening.mu[i] > 0)) std::fill_n(s.C.data() + ig::Index(i) * states, states, 0.f);
     s.M = lds::lyapunov(s.A, lds::identity(states));
     lds::repair_noise(lds::inner_products(s.C, s.C), s.M);
     return s;
@@ -197,7 +200,7 @@ inline FitCommand with_stored(FitCommand o) {
         return list.empty() ? std::nullopt : std::optional(list.front());
     };
     const auto lags = [&](const char* name, std::optional<ig::Index> given, ig::Index otherwise) {
-        return noted<ig::Index>(it, o.model, name, 1, 1000, given.value_or(otherwise));
+        return noted<ig::Index>(it, o.model, name, 1, most_lags, given.value_or(otherwise));
     };
     o.em_lags = take("--em-lags", o.em_lags, lags("lds_text.em_lags", o.em_lags, default_em_lags));
     o.ssid_lags = {take("--ssid-lags", only(o.ssid_lags),

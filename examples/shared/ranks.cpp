@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <streambuf>
+#include <string_view>
 #include <thread>
 
 #ifdef WITH_MPI
@@ -19,6 +20,13 @@ using Alone = ig::distributed::Alone;
 bool Ranks::launched() {
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
         if (std::getenv(name)) return true;
+    return false;
+}
+
+// Whether the launcher says that it has started a single process.
+static bool is_only_one() {
+    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+        if (const char* size = std::getenv(name); size && std::string_view(size) == "1") return true;
     return false;
 }
 
@@ -93,7 +101,7 @@ void Ranks::fail(const std::exception& error) {
 struct Ranks::Mpi {};
 
 Ranks::Ranks() {
-    if (launched())
+    if (launched() && !is_only_one())
         throw ig::UsageError(
             "this program was started by an MPI launcher, but it was built without MPI, and its processes "
             "would write "
@@ -159,9 +167,7 @@ bool Ranks::concurrent() const { return false; }
 static_assert(ig::distributed::Asynchronous<Ranks>);
 
 void require_alone(const std::string& command, const std::string& together) {
-    if (!Ranks::launched()) return;
-    for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-        if (const char* size = std::getenv(name); size && std::string(size) == "1") return;
+    if (!Ranks::launched() || is_only_one()) return;
     Ranks ranks;
     ranks.guard([&] {
         if (ranks.size() > 1)

@@ -15,7 +15,7 @@ namespace ig = isogloss;
 /// process alone if none has. Only the first rank prints on standard output.
 class Ranks {
 public:
-    /// Initialises MPI if launched(). Throws UsageError if launched() but built without MPI: the processes
+    /// Initialises MPI if launched(). Throws UsageError if launched(), not as the only one, but built without MPI: the processes
     /// would write the same files.
     Ranks();
     ~Ranks();

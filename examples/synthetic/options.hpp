@@ -104,7 +104,8 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--pull", o.pull, "glnn, gnn, rnn: this times the sum of V² is added to the loss of every position");
     f("--length", o.length, "symbols of the training text");
     f("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
-    f("--validation-length", o.validation_length, "symbols of the validation text; 0: as training");
+    f("--validation-length", o.validation_length,
+      "symbols of the validation text; 0: --length, also where --lines sets the training text");
     f("--min-count", o.min_count, "--text: rarer symbols count as unknown; 0: 2 for words, 1 for characters");
     f("--seed", o.seed, "of texts, graph and start values");
     f("--insert-digits", o.source.insert_digits, "alphabet: p1");

@@ -378,16 +378,17 @@ inline const Task& named(std::string_view name) {
     throw DataError(message("task '", name, "': expected one of ", names));
 }
 
-// A text of exactly `length` symbols, or of `rounds` rounds if that is above 0. Throws DataError for invalid
-// options, and for rounds that take more than longest_text symbols.
-inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Index length, Index rounds = 0) {
+// A text of exactly `length` symbols, or of `rounds` rounds if that is above 0, or, if these exceed `enough` symbols, of
+// the first that do. Throws DataError for invalid options, and for rounds that take more than longest_text symbols.
+inline Text generate(const Task& task, const Options& o, std::uint64_t seed, Index length, Index rounds = 0,
+                     Index enough = longest_text) {
     task.check(o);
     if (rounds < 1) isogloss::require<DataError>("text", "symbols", length, 2);
     Dice dice(seed);
     Text out;
     out.task = &task;
     out.symbols = task.symbols;
-    for (Index r = 0; rounds > 0 ? r < rounds : out.size() < length; ++r) {
+    for (Index r = 0; rounds > 0 ? r < rounds && out.size() <= enough : out.size() < length; ++r) {
         out.begins.push_back(out.size());
         task.round(o, dice, out);
         if (rounds > 0 && out.size() > longest_text)

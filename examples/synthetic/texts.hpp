@@ -63,10 +63,10 @@ inline Texts drawn_texts(const Options& o) {
     Texts t;
     t.train = tasks::generate(task, shorter, 3 * o.seed, o.length, o.lines);
     // Whether a network is led astray by a line that few texts have is seen in many lines alone.
-    constexpr tasks::Index fewest_lines = 300;
+    constexpr tasks::Index fewest_lines = 300, enough = 10000000;  // of 10⁶ symbols each, a few are enough
     tasks::Text choice = tasks::generate(task, o.source, 3 * o.seed + 1, std::max<tasks::Index>(other, 2000));
     if (std::ssize(choice.begins) < fewest_lines)
-        choice = tasks::generate(task, o.source, 3 * o.seed + 1, 2, fewest_lines);
+        choice = tasks::generate(task, o.source, 3 * o.seed + 1, 2, fewest_lines, enough);
     t.valid = tasks::generate(task, o.source, 3 * o.seed + 2, other);
     require_predicted(t.train, "training", o.lines > 0 ? "--lines" : "--length");
     require_predicted(choice, "selection", "--validation-length");

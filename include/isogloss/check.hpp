@@ -167,12 +167,26 @@ template <class Build> std::optional<Breach> allocation(Build& build, const LawO
     return Breach{"allocation", "calls of operator new in a step", double(count), 0, 0};
 }
 
-/// 4. A pass smaller than the capacity gives the same result as in a graph of that size.
+/// 4. A pass smaller than the capacity gives the same result as in a graph of that size, whatever a pass of full size
+/// has left in the memory of the node.
 template <class Build> std::optional<Breach> capacity(Build& build, const LawOptions& o) {
-    detail::Subject<double> s(build, o), larger(build, o, 2);
+    LawOptions of_full = o;
+    of_full.time += 2, of_full.batch += 2;
+    detail::Subject<double> s(build, o), larger(build, o, 2), full(build, of_full);
+    full.change_inputs();  // else what it leaves is what belongs there
+    auto feeds = larger.feeds;
+    for (std::size_t i = 0; i < feeds.size(); ++i)
+        feeds[i].values = full.feeds[i].values, feeds[i].block = full.feeds[i].block;
+    larger.g.training_step(5);
+    larger.g.forward(larger.l, std::span<const Feed<double>>(feeds));
+    larger.g.backward(larger.l);
     const auto expected = s.gradients();
-    return detail::compare("capacity", s, larger.gradients(), expected,
-                           1e-12 * (1 + detail::length(expected)));
+    if (auto breach = detail::compare("capacity", s, larger.gradients(), expected,
+                                      1e-12 * (1 + detail::length(expected))))
+        return breach;
+    const double loss = s.forward(), found = larger.forward(), allowed = 1e-12 * (1 + std::abs(loss));
+    if (detail::distance(found, loss) <= allowed) return std::nullopt;
+    return Breach{"capacity", "the loss after a larger pass", found, loss, allowed};
 }
 
 /// 5. The same seed gives bitwise the same result.
@@ -281,8 +295,8 @@ template <class Build> std::optional<Breach> evaluation(Build& build, const LawO
     return std::nullopt;
 }
 
-/// 11. Frozen weights have no gradient and change no other gradient: checked with every second weight frozen. A
-/// node may refuse this with UsageError, which breaks no law.
+/// 11. Frozen weights have no gradient and change no other gradient: checked with every second weight frozen. The
+/// forward pass of a node may refuse this with UsageError, which breaks no law; backward may not.
 template <class Build> std::optional<Breach> freezing(Build& build, const LawOptions& o) {
     using Condition = Parameter<double>::Condition;
     const auto all = detail::Subject<double>(build, o).gradients();
@@ -301,11 +315,16 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
                 rest += p.size();
             }
         }
+        try {
+            s.forward();
+        } catch (const UsageError&) {
+            continue;
+        }
         std::vector<double> found;
         try {
             found = s.gradients();
-        } catch (const UsageError&) {
-            return std::nullopt;
+        } catch (const UsageError& error) {
+            return Breach{"freezing", error.what()};
         }
         for (const auto& p : s.g.store().parameters)
             if (!p.trained && p.condition != Condition::empty)
@@ -334,7 +353,9 @@ template <class Build> std::optional<Breach> adding(Build& build, const LawOptio
         }
         return l;
     };
-    return gradient(with_probes, o, "adding");
+    auto breach = gradient(with_probes, o, "adding");
+    if (breach) breach->where += ", where backward overwrites an adjoint or a loss leaves out p.upstream";
+    return breach;
 }
 
 }  // namespace law

@@ -270,6 +270,14 @@ def test_ctrl_c_ends_long_calls(folder):
     assert ends_by_ctrl_c("isogloss.LanguageModel('m').sample(words=10**9)")
 
 
+def test_a_signal_handler_may_not_use_a_model_in_use(folder):
+    code = ("import isogloss, signal\nm = isogloss.LanguageModel('m')\nsignal.signal(signal.SIGALRM, lambda *_: m.score(['the']))\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.5)\ntry:\n    m.sample(words=10**9)\nexcept ValueError as error:\n    print(error)\n"
+            "assert m.score(['the'])\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "in the midst of another call of this thread" in done.stdout, done
+
+
 def test_ctrl_c_saves_and_is_pythons_again(folder):
     # A shell ignores the signal in background jobs, and their child processes would inherit that.
     code = ("import isogloss, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -98,6 +98,29 @@ std::vector<check::Breach> broken(Fault fault) {
     });
 }
 
+// The cube of the positive part of x, which leaves the other entries of its output as they were.
+template <class T> struct HalfWritten {
+    struct Options {
+        bool whole = false;
+    };
+    Options options;
+    Seq<T> x, y;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> in) {
+        x = in;
+        return y = s.sequence("y", x.width);
+    }
+    void forward(Forward<T>& p) {
+        for (Index i = 0; i < p.rows() * x.width; ++i)
+            if (p.data(x)[i] > 0 || options.whole)
+                p.data(y)[i] = std::pow(std::max(p.data(x)[i], T(0)), T(3));
+    }
+    void backward(Backward<T>& p) {
+        for (Index i = 0; i < p.rows() * x.width; ++i)
+            if (const T v = p.data(x)[i]; v > 0) p.adjoint_data(x)[i] += 3 * v * v * p.adjoint_data(y)[i];
+    }
+};
+
 // l = 1/2 Σ (h - target)², whose target is given from outside and read as a constant.
 template <class T> struct SquaredDistance {
     struct Options {
@@ -203,6 +226,18 @@ TEST_CASE("A loss that forgets its weight in a total breaks the law of adding", 
             {.hold = "target"});
         REQUIRE(breaches.size() == (forgets ? 1 : 0));
         if (forgets) CHECK(breaches.front().law == "adding");
+    }
+}
+
+TEST_CASE("An output that is not written everywhere holds what a larger pass has left", "[core][check]") {
+    for (const bool whole : {false, true}) {
+        const auto breaches = broken_laws([=](auto& g) {
+            return check::probe(g, g.template add<HalfWritten>("half", {.whole = whole}, g.input("x", 3)));
+        });
+        for (const auto& b : breaches) UNSCOPED_INFO(check::to_string(b));
+        REQUIRE(breaches.size() == (whole ? 0 : 1));
+        if (whole) continue;
+        CHECK(check::to_string(breaches[0]).rfind("capacity: the loss after a larger pass: ", 0) == 0);
     }
 }
 

@@ -71,6 +71,12 @@ TEST_CASE("A link to what is not there yet stays, and what it points to comes in
                            says("cannot create a file beside", "none/new"));
     fs::create_symlink("loop", scratch / "loop");
     REQUIRE_THROWS_MATCHES(OutputFile(scratch / "loop"), FileError, says("loop", "symbolic links"));
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const std::string pipe =
+        "/proc/self/fd/" + std::to_string(ends[1]);  // a link to a name that does not exist
+    REQUIRE_THROWS_MATCHES(OutputFile(pipe), FileError, says(pipe, "not a regular file"));
+    ::close(ends[0]), ::close(ends[1]);
 }
 
 TEST_CASE("A name without a folder is one of the working directory", "[file][output_file]") {
@@ -87,9 +93,9 @@ TEST_CASE("A name without a folder is one of the working directory", "[file][out
 
 TEST_CASE("A name of any length that the file system accepts can be written", "[file][output_file]") {
     TemporaryDirectory scratch;
-    for (const std::size_t length : {1, 227, 228, 229, 240, 250, 255}) {
+    for (const std::size_t length : {1, 218, 219, 220, 240, 250, 255}) {
         const std::string name = scratch / std::string(length, 'a');
-        put(name.substr(0, name.size() - length + std::min<std::size_t>(length, 228)) + ".part-1-2",
+        put(name.substr(0, name.size() - length + std::min<std::size_t>(length, 219)) + ".isogloss-part-1-2",
             "left behind");
         for (const char* text : {"old", "new"}) {
             OutputFile out(name);
@@ -108,7 +114,7 @@ TEST_CASE("A name of any length that the file system accepts can be written", "[
         OutputFile out(scratch / name);
         for (const auto& entry : fs::directory_iterator(scratch.path())) {
             const std::string part = entry.path().filename();
-            REQUIRE(part.find(".part-") % 2 == (name[0] == 'a' ? 1 : 0));  // whole characters
+            REQUIRE(part.find(".isogloss-part-") % 2 == (name[0] == 'a' ? 1 : 0));  // whole characters
         }
     }
     REQUIRE(scratch.entries() == 0);
@@ -264,11 +270,12 @@ TEST_CASE("What a killed program left is removed, what a living one writes is no
     REQUIRE((WIFSIGNALED(ended) && scratch.entries() == 2));
 
     // Not ours to remove: other targets, other names, what is no file.
-    for (const char* name : {"y.part-1-2", "x.part-", "x.part-1", "x.part-1-", "x.part--2", "x.part-1-2-3",
-                             "x.part-1-2.bak", "x.part-one-2", "ax.part-1-2"})
+    for (const char* name : {"y.isogloss-part-1-2", "x.isogloss-part-", "x.isogloss-part-1",
+                             "x.isogloss-part-1-", "x.isogloss-part--2", "x.isogloss-part-1-2-3",
+                             "x.isogloss-part-1-2.bak", "x.isogloss-part-one-2", "ax.isogloss-part-1-2"})
         put(scratch / name, "mine");
-    fs::create_directory(scratch / "x.part-1-2");
-    fs::create_symlink("y.part-1-2", scratch / "x.part-3-4");
+    fs::create_directory(scratch / "x.isogloss-part-1-2");
+    fs::create_symlink("y.isogloss-part-1-2", scratch / "x.isogloss-part-3-4");
     const long others = 11;
     REQUIRE(scratch.entries() == 2 + others);
 

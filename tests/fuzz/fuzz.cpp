@@ -43,7 +43,7 @@ void report() {
     if (runs == 0) return;
     const double share = static_cast<double>(taken) / static_cast<double>(runs);
     std::fprintf(stderr, "taken: %zu of %zu inputs (%.1f %%)\n", taken, runs, 100 * share);
-    if (runs >= 1000 && share < 0.02) {
+    if (runs >= 2000 && share < 0.02) {
         std::fprintf(stderr, "isogloss: too few for the code behind the checks to see variety\n");
         std::_Exit(1);
     }

@@ -1,8 +1,11 @@
 // What lies between a forward pass and what depends on it: refusals, and weights frozen or thawed.
+#include <isogloss/check.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>
+#include <isogloss/node/linear.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/softmax.hpp>
 #include <isogloss/update/adam.hpp>
@@ -300,6 +303,34 @@ TEMPLATE_TEST_CASE("Passes over the parts of a batch give the step of the whole"
         REQUIRE(parts.g.parameters().summed_over().columns == 3);
         REQUIRE(apart(step(parts), step(whole)) < (std::is_same_v<TestType, float> ? 1e-5 : 1e-13));
     }
+}
+
+TEST_CASE("A backward pass counts for the weights that it reaches", "[graph][divisor]") {
+    for (const bool a_first : {true, false}) {
+        Graph<double> g({.time = 1, .batch = 2});
+        const auto x = g.input("x", 2);
+        const auto a = check::probe(g, g.add<Linear>("a", {.units = 2}, x));
+        const auto b = g.add<check::Probe>("of.b", {}, g.add<Linear>("b", {.units = 2}, x));
+        const double values[] = {1, 2, 3, 4};
+        for (const auto l : {a_first ? a : b, a_first ? b : a}) {
+            g.forward(l, {x, values, 1, 2});
+            g.backward(l);
+        }
+        for (const char* group : {"a.*", "b.*", "*"}) CHECK(g.parameters(group).divisor(Divisor::batch) == 2);
+        g.forward(a, {x, values, 1, 2});
+        g.backward(a);
+        CHECK(g.parameters("a.*").divisor(Divisor::batch) == 4);
+        CHECK(g.parameters("b.*").divisor(Divisor::batch) == 2);
+    }
+}
+
+TEST_CASE("backward is refused after a pass to a sequence of the node of its loss", "[graph][errors]") {
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto x = g.input("x", 2);
+    const auto l = g.add<ActivationPenalty>("penalty", {.change = 1}, g.add<Linear>("a", {.units = 2}, x));
+    const double values[] = {1, 2, 3, 4};
+    g.forward(g.sequence("penalty.kept"), {x, values, 2, 1});
+    REQUIRE_THROWS_MATCHES(g.backward(l), UsageError, says("last forward pass was not for loss 'penalty'"));
 }
 
 TEST_CASE("A gradient that no update clears does not count for others", "[graph][divisor]") {

@@ -115,6 +115,22 @@ TEST_CASE("Posteriors and the best path are those that NumPy computes", "[hmm][p
     REQUIRE(path.log_probability == Approx(theirs::log_probability).epsilon(1e-13));
 }
 
+TEST_CASE("A model that was given numbers of another size refuses them by name", "[hmm][errors]") {
+    const std::vector<Token> x = {0, 1, 0};
+    for (const char* which : {"initial", "transition", "emission"}) {
+        hmm::Hmm m({.states = 3, .symbols = 2});
+        (which[0] == 'i' ? m.initial : which[0] == 't' ? m.transition : m.emission) = {1, 0, 0, 1};
+        const auto refused = says("hmm: found 4 numbers in `" + std::string(which) + "`", "expected ");
+        REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(m.log_likelihood(x), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(m.posteriors(x), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(m.most_probable_path(x), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(m.sample(3, Random(1, 2)), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(m.step(std::vector<std::vector<Token>>{x}), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(m.predict(x, [](Index, ArrayView<const double>) {}), UsageError, refused);
+    }
+}
+
 TEST_CASE("A path that was unlikely for a long time can be the best in the end", "[hmm][path]") {
     // Both states last for ever. State 1 is 9 times less likely at every symbol 0, and alone emits symbol 2.
     hmm::Hmm m({.states = 2, .symbols = 3});

@@ -106,7 +106,7 @@ struct Model {
                                         store.seqs.size(),   store.units.size(),   store.masks.size(),
                                         store.logits.size(), store.losses.size(),  store.published.size(),
                                         store.names.size(),  store.claimed.size(), store.node_names.size()};
-        for (const auto& p : store.parameters) all.push_back(std::size_t(p.lookups * 1000 + p.uses));
+        for (const auto& p : store.parameters) all.push_back(std::size_t(p.lookups * 1000 + p.uses()));
         for (const auto& t : store.tokens) all.push_back(t.read_by_node);
         return all;
     }

@@ -36,7 +36,7 @@ TEST_CASE("A folder restores its complete files by their first token", "[lds][co
     make(folder, 0, 4);      // the same, of its first token too
     make(folder, 105, 125);  // of tokens that another is of
     make(folder, 30, 30);    // of none
-    put(place / "spill/counts-9-20.run.part-71-0", "what a killed program left");
+    put(place / "spill/counts-9-20.run.isogloss-part-71-0", "what a killed program left");
     put(place / "spill/notes", "of somebody");
     put(place / "spill/counts-a-b.run", "of somebody else");
     put(place / "spill/counts-1-2-3.run", "of somebody else");
@@ -46,7 +46,7 @@ TEST_CASE("A folder restores its complete files by their first token", "[lds][co
     CHECK(folder.files() == 3);
     CHECK(damaged.empty());
     CHECK(std::distance(std::filesystem::directory_iterator(place / "spill"), {}) == 6);
-    CHECK(!std::filesystem::exists(place / "spill/counts-9-20.run.part-71-0"));
+    CHECK(!std::filesystem::exists(place / "spill/counts-9-20.run.isogloss-part-71-0"));
     CHECK(contents(place / "spill/notes") == "of somebody");
 
     folder.remove(b);

@@ -74,9 +74,8 @@ TEST_CASE("Words never seen have a row of zeros; covariances of another size are
           "[lds][embedding]") {
     auto s = texts::recorded<double>();
     s.whitening = Whitening::of_frequencies({0.4, 0.3, 0.3, 0, 0, 0}, 1);
-    s.C(5, 0) = s.C(5, 1) = 0;
     const auto v = type_embedding(s, dense::identity(2));
-    CHECK(v(5, 0) == 0);
+    for (std::size_t i : {3, 4, 5}) CHECK((s.C(i, 0) != 0 && v(i, 0) == 0 && v(i, 1) == 0));
     CHECK(v(0, 0) * v(0, 0) + v(0, 1) * v(0, 1) == Approx(1));
     s = texts::recorded<double>();
     Statistics<double> averages;

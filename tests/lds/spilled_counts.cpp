@@ -304,7 +304,7 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
         REQUIRE_THROWS_MATCHES(counts.pass(text), DataError, says("not to be counted here"));
     }
     put(place / "spill/notes", "of somebody");
-    put(place / "spill/counts-0-5.run.part-12-0", "left by a killed program");
+    put(place / "spill/counts-0-5.run.isogloss-part-12-0", "left by a killed program");
     const auto entries = [&] {
         return std::distance(std::filesystem::directory_iterator(place / "spill"), {});
     };
@@ -328,7 +328,7 @@ TEST_CASE("What a killed program has left incomplete does not keep the next from
           "[lds][spilled_counts]") {
     const TemporaryDirectory place;
     std::filesystem::create_directory(place / "spill");
-    put(place / "spill/counts-0-5.run.part-12-0", "left by a killed program");
+    put(place / "spill/counts-0-5.run.isogloss-part-12-0", "left by a killed program");
     SpilledCounts counts(3, place / "spill", tight(3, {.lags = 1}));
     CHECK(std::filesystem::is_empty(place / "spill"));
     counts.add(std::vector<Token>{0, 1, 2});

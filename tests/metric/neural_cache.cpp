@@ -266,12 +266,15 @@ TEST_CASE("Targets that are not predicted are left out of the cache", "[metric][
     const auto nats = m.g.by_token(m.l);
     const std::vector<Token> many(64, 2);  // more than the pass had
     REQUIRE_THROWS_MATCHES(trials.add(m.g, m.l, m.h, {many.data(), 64, 1}), UsageError,
-                           says("found 64 targets", "the last pass, 6"));
+                           says("found 64 targets", "the last pass, 6 in 1"));
     REQUIRE(trials.best().perplexity.tokens() == 3);
     REQUIRE(
         trials.best().perplexity.total() ==  // the second word is not in the cache, the third is half of it
         Approx(nats.data()[0] + nats.data()[2] + std::log(2.) -
                std::log(0.5 * std::exp(-nats.data()[5]) + 0.5 * 0.5)));
+    m.g.forward(m.l, {m.x, {x.data(), 3, 2}}, {m.y, {y.data(), 3, 2}});
+    REQUIRE_THROWS_MATCHES(trials.add(m.g, m.l, m.h, {y.data(), 6, 1}), UsageError,
+                           says("found 6 targets in 1 column", "the last pass, 3 in 2"));
 }
 
 TEST_CASE("A word of probability 0 leaves all trials with the same words", "[metric][cache]") {

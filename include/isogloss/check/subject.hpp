@@ -70,6 +70,14 @@ template <class T> struct Subject {
         }
     }
 
+    /// Other inputs: each number negated, each symbol the next one.
+    void change_inputs() {
+        for (auto& block : values)
+            for (T& v : block) v = -v;
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            for (Token& x : tokens[i])
+                if (x != not_predicted) x = static_cast<Token>((x + 1) % feeds[i].tokens.vocabulary);
+    }
     double forward() {
         g.reset();
         g.training_step(5);

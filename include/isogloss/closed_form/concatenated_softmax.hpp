@@ -6,6 +6,7 @@
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/setup.hpp>
 #include <isogloss/kernel/softmax.hpp>
+#include <isogloss/subnormals.hpp>
 #include <span>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -107,12 +108,15 @@ public:
                  options_.classes, "]");
         check(X, N, {});
         const BlasOnOneThread blas;
+        const SubnormalsAreZero flush;
         const Index n = options_.words * options_.width;
         for (Index i = 0; i < N; ++i) gather(E(), X, i, phi_ + i * n);
         gemm<T>(T(1), {phi_, N, n}, W().values(), T(0), out);
         for (Index i = 0; i < N; ++i) {
             const double log_sum = kernel::softmax(out.cols, out.row(i));
-            if (std::isnan(log_sum)) not_finite(i, log_sum);
+            if (std::isnan(log_sum))
+                throw NumericError("concatenated softmax: the logits of example ", i,
+                                   " are not finite: a weight, or a product of weights, is not");
         }
     }
 
@@ -161,6 +165,7 @@ private:
             E.hit.assign(E.rows, 0);
         }
         const BlasOnOneThread blas;
+        const SubnormalsAreZero flush;
         Index count = 0;
         for (Index i = 0; i < std::ssize(y); ++i) {
             if (y[i] == not_predicted) continue;

@@ -62,8 +62,9 @@ inline Index widest_shard(const DataParallelOptions& o) {
 /// Collective, to be called by every rank in the same order: the constructor, gradients(), each(), sum(),
 /// gather_states(), and evaluate(). Local: all others, visit() among them.
 ///
-/// Throws UsageError for options out of range, a graph with fewer columns than its widest shard, graphs whose seeds or
-/// training steps differ between ranks, a batch with another number of columns. An exception from a pass is rethrown
+/// Throws UsageError for options out of range, a graph with fewer columns than its widest shard, graphs or options that
+/// differ between ranks (seed, training step, precision, names and shapes of weights), a batch with another number of
+/// columns. An exception from a pass is rethrown
 /// with the gradients cleared and, with several shards, states and training step as before the batch: this rank can
 /// run it again, but the others wait for it, and the program must end them.
 template <class T, Communicator C> class DataParallel {
@@ -89,7 +90,7 @@ public:
             throw UsageError("data parallel: found a graph of ", g.capacity().batch,
                              " columns, expected at least ", widest_shard(options), ", the widest of ",
                              options.shards, " shards of ", options.columns, " columns");
-        require_equal_graphs();
+        require_equal_ranks(group);
         if (options_.shards > 1)
             for (auto& s : g.store().seqs)
                 if (s.carried) {
@@ -206,16 +207,35 @@ private:
         require_shards("data parallel", o.shards, ranks, o.columns);
         return o;
     }
-    // Masks and samples are functions of the seed and the step: the parts of a batch would not belong together.
-    void require_equal_graphs() const {
-        const auto all = gathered(ranks_, std::array<std::uint64_t, 2>{g_.seed(), g_.training_step()});
+    // What all ranks must share: masks and samples are functions of seed, step and columns, and what is sent has the
+    // sizes of the weights and of the options.
+    void require_equal_ranks(const Parameters<T>& group) const {
+        std::uint64_t weights = 0;
+        for (const Parameter<T>* p : group)
+            for (const Index part : {Index{stream_of(p->name)}, p->rows, p->cols, Index{p->trained}})
+                weights = (weights ^ static_cast<std::uint64_t>(part)) * 0x100000001B3u + 1;
+        const auto& o = options_;
+        const auto bits = [](auto x) { return static_cast<std::uint64_t>(x); };
+        static constexpr const char* names[] = {
+            "seed",    "training step", "precision", "epsilon",
+            "columns", "shards",        "pack",      "option `ordered`, or `overlap`",
+            "weights"};
+        const std::array<std::uint64_t, std::size(names)> own = {g_.seed(),
+                                                                 g_.training_step(),
+                                                                 bits(g_.precision()),
+                                                                 std::bit_cast<std::uint64_t>(g_.epsilon()),
+                                                                 bits(o.columns),
+                                                                 bits(o.shards),
+                                                                 bits(o.pack),
+                                                                 bits(2 * o.ordered + o.overlap),
+                                                                 weights};
+        const auto all = gathered(ranks_, own);
         for (std::size_t r = 1; r < all.size(); ++r)
-            if (all[r] != all[0])
-                throw UsageError(
-                    "data parallel: found a graph of seed ", all[r][0], " at training step ", all[r][1],
-                    " on rank ", r, ", one of seed ", all[0][0], " at step ", all[0][1],
-                    " on rank 0, expected the same on every rank; build them with the same seed and set "
-                    "training_step() to that of rank 0");
+            for (std::size_t i = 0; i < own.size(); ++i)
+                if (all[r][i] != all[0][i])
+                    throw UsageError("data parallel: found another ", names[i], " on rank ", r,
+                                     " than on rank 0, expected the same on every rank; build the same graph "
+                                     "with the same options, and set training_step() to that of rank 0");
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
 

@@ -50,7 +50,7 @@ public:
         require("gradient sum", "pack", options.pack, 0);
         Block packed(options.shards);
         for (Parameter<T>* p : group_) {
-            const bool looked_up = p->lookups > 0, by_rows = looked_up && p->uses == p->lookups;
+            const bool looked_up = p->lookups > 0, by_rows = looked_up && p->uses() == p->lookups;
             if (by_rows) {
                 add_table(p);
             } else if (p->size() < options.pack) {

@@ -109,6 +109,14 @@ private:
     Index bytes_ = -1;
 };
 
+/// Opens a regular file; `what` begins the message of the FileError for anything else. Looked at before it is opened, as
+/// opening a pipe would wait until somebody writes to it.
+inline InputFile open_regular(const std::string& path, const char* what) {
+    const auto status = file_status(path);
+    if (status && !S_ISREG(status->st_mode)) throw FileError(what, " '", path, "': it is not a regular file");
+    return InputFile(path);
+}
+
 /// A whole file as read-only memory; pages are read from disk on access and may be
 /// dropped again, so that the file can be larger than memory.
 ///
@@ -117,7 +125,7 @@ private:
 class MappedFile {
 public:
     /// Maps `path`. Throws FileError if it cannot be opened or mapped, or has no size.
-    explicit MappedFile(const std::string& path) : MappedFile(InputFile(path)) {}
+    explicit MappedFile(const std::string& path) : MappedFile(open_regular(path, "cannot map")) {}
     /// Maps a file that is open, even if another has taken its name meanwhile. It may be closed afterwards.
     explicit MappedFile(const InputFile& file) : path_(file.path()) {
         if (file.bytes() < 0) throw FileError("cannot map '", path_, "': it is not a regular file");

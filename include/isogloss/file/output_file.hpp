@@ -49,7 +49,7 @@ inline std::string link_target(std::string path) {
 
 /// A file that appears under its name complete or not at all; writes are buffered.
 ///
-///     OutputFile out("model.bin");    // writes to model.bin.part-<process>-<number>, of a long name the beginning
+///     OutputFile out("model.bin");    // writes to model.bin.isogloss-part-<process>-<number>, of a long name the beginning
 ///     out.write(bytes);
 ///     out.commit();                   // flush to the disk, rename, flush the directory
 ///
@@ -70,11 +70,12 @@ public:
     /// Opens a temporary file in the folder of `path`.
     explicit OutputFile(std::string path) : path_(std::move(path)) {
         if (path_.empty()) throw FileError("cannot write a file with an empty name; give it a name");
-        path_ = link_target(path_);
-        const auto replaced = file_status(path_);
+        const auto replaced =
+            file_status(path_);  // of what a link leads to, which may be a pipe without a name
         if (replaced && !S_ISREG(replaced->st_mode))
             throw FileError("cannot write '", path_, "': it exists and is not a regular file, so it ",
                             "is not replaced; choose another name");
+        path_ = link_target(path_);
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
             refuse("cannot write", path_);
         buffer_.reserve(capacity);
@@ -141,7 +142,7 @@ private:
 
     // What the names of temporary files begin with: the name of the file, cut where the rest would not fit.
     std::string opening() const {
-        constexpr std::string_view end = ".part-";
+        constexpr std::string_view end = ".isogloss-part-";
         constexpr std::size_t rest = end.size() + 21;  // two numbers of 32 bits with a dash
         std::string name = path_.substr(path_.rfind('/') + 1);
         const long most = ::pathconf(folder_of(path_).c_str(), _PC_NAME_MAX);

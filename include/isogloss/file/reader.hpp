@@ -131,7 +131,7 @@ private:
 class FileReader : public Reader {
 public:
     /// Opens a regular file.
-    explicit FileReader(const std::string& path) : Reader(checked(path)) {}
+    explicit FileReader(const std::string& path) : Reader(open_regular(path, "cannot read")) {}
 
     /// Bytes in the file when it was opened.
     Index bytes() const { return file_->bytes(); }
@@ -139,15 +139,6 @@ public:
     Index remaining() const { return bytes() - position(); }
     /// The whole file in memory: the one that is open, even if another has taken its name.
     MappedFile map() const { return MappedFile(*file_); }
-
-private:
-    // Checked before opening, because opening a pipe would block until somebody writes to it.
-    static InputFile checked(const std::string& path) {
-        const auto status = file_status(path);
-        if (status && !S_ISREG(status->st_mode))
-            throw FileError("cannot read '", path, "': not a regular file");
-        return InputFile(path);
-    }
 };
 
 /// Describes a byte found by bad_byte: its value and its position.

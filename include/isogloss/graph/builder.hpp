@@ -20,7 +20,7 @@ public:
         : store_(store), before_(sizes()), claimed_(store.claimed.size()), taken_(store.arena.mark()) {
         for (const auto& x : store.tokens) read_.push_back(x.read_by_node);
         for (const auto& p : store.parameters)
-            uses_.emplace_back(p.lookups, p.uses, p.first_node, p.first_product);
+            uses_.emplace_back(p.lookups, p.users.size(), p.first_node, p.first_product);
     }
     ~Addition() {
         if (kept_) return;
@@ -30,9 +30,12 @@ public:
         std::apply([&](auto&... r) { (r.resize(before_[place++]), ...); }, records());
         for (; s.claimed.size() > claimed_; s.claimed.pop_back()) s.names.erase(s.claimed.back());
         for (std::size_t i = 0; i < read_.size(); ++i) s.tokens[i].read_by_node = read_[i];
-        for (std::size_t i = 0; i < uses_.size(); ++i)
-            std::tie(s.parameters[i].lookups, s.parameters[i].uses, s.parameters[i].first_node,
-                     s.parameters[i].first_product) = uses_[i];
+        for (std::size_t i = 0; i < uses_.size(); ++i) {
+            auto& p = s.parameters[i];
+            std::size_t users;
+            std::tie(p.lookups, users, p.first_node, p.first_product) = uses_[i];
+            p.users.resize(users);
+        }
     }
     Addition(const Addition&) = delete;
     Addition& operator=(const Addition&) = delete;
@@ -54,7 +57,7 @@ private:
     std::size_t claimed_;
     Arena::Mark taken_;
     std::vector<bool> read_;
-    std::vector<std::tuple<Index, Index, int, int>> uses_;
+    std::vector<std::tuple<Index, std::size_t, int, int>> uses_;
     bool kept_ = false;
 };
 

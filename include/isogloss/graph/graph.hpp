@@ -149,7 +149,8 @@ public:
     /// From now on the columns of a pass are those from `first` on of a batch of `all`, whose other parts are left
     /// to other passes: masks and samples are drawn as for the whole batch, so that the gradients of the parts,
     /// each at the same training_step(), sum to that of the whole. With GraphOptions::epsilon they do so in expectation:
-    /// which blocks of rows are sampled depends on the rows. all = 0: a pass is a whole batch, as initially.
+    /// which blocks of rows are sampled depends on the rows. all = 0: a pass is a whole batch, as initially. Carried states
+    /// stay with the columns of the graph, not with those of the batch: carried() and carry() them around each part.
     /// Throws UsageError for numbers below 0 or above 2³¹; forward throws it for columns beyond `all`.
     void columns(Index first, Index all);
     /// Sets the columns and predicted positions, at least 0, by which updates divide, where they are not those of the

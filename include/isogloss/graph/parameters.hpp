@@ -79,7 +79,8 @@ template <class T> struct Parameter {
     Index columns = 0, predicted = 0;
     Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared
     Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
-    Index lookups = 0, uses = 0;   ///< declared uses as a lookup table, and all declared uses
+    Index lookups = 0;             ///< declared uses as a lookup table
+    std::vector<int> users = {};   ///< the node of each declared use
     /// The first node with a declared use, and the first with one other than lookup; `unused` if there is none. A
     /// backward pass that is past the former adds nothing more; past the latter, only rows.
     int first_node = unused, first_product = unused;
@@ -87,10 +88,11 @@ template <class T> struct Parameter {
 
     /// Records a use by a node, for lookup of rows or in a product.
     void used_by(int node, bool lookup = false) {
-        ++uses;
+        users.push_back(node);
         first_node = std::min(first_node, node);
         if (!lookup) first_product = std::min(first_product, node);
     }
+    Index uses() const { return std::ssize(users); }  ///< how many there are
     Index size() const { return rows * cols; }
     /// Whether it takes gradients: not if it is frozen, nor in a graph without gradients.
     bool is_trained() const { return trained && gradient; }
@@ -125,6 +127,11 @@ template <class T> struct Parameter {
 
     /// Throws UsageError, whose message begins with `who`, unless it takes gradients.
     void require_gradient(std::string_view who) const {
+        if (!trained && gradient)
+            throw UsageError(
+                who, ": the weight '", name, "' is frozen and has no gradient; train it again by ",
+                "Parameters::trained(true), or leave it out of the group of an update: make that ",
+                "after freezing");
         if (!trained)
             throw UsageError(who, ": the weight '", name,
                              "' is not trained and has no gradient; leave it out, or make it with ",
@@ -262,8 +269,8 @@ public:
         return n;
     }
 
-    /// The columns and predicted positions of all backward passes since the gradients of the group were cleared (of the
-    /// member with most, if they were not cleared together), or what Graph::summed_over has set; of the last backward
+    /// The columns and predicted positions of all backward passes that reached the group since its gradients were
+    /// cleared (of the member with most, if they were not cleared or reached together), or what Graph::summed_over has set; of the last backward
     /// pass where no gradient counts or it was not made by one.
     SummedOver summed_over() const {
         SummedOver most;
@@ -272,6 +279,8 @@ public:
                 most = {std::max(most.columns, p->columns), std::max(most.predicted, p->predicted)};
         return most.columns > 0 ? most : SummedOver{store_->columns, store_->predicted};
     }
+    /// Whether a backward pass of gradients ran after the last forward pass of the graph.
+    bool carried() const { return store_->carried(0); }
     /// The value of a divisor: see summed_over(); at least 1.
     double divisor(Divisor d) const {
         switch (d) {
@@ -288,8 +297,10 @@ public:
     void require_no_gradients(std::string_view who) const {
         for (const auto* p : members_)
             if (p->counts())
-                throw UsageError(who, ": the gradient of '", p->name,
-                                 "' already counts and would be lost; step() or clear_gradients() first");
+                throw UsageError(
+                    who, ": the gradient of '", p->name,
+                    "' already counts and would be lost; step() or clear_gradients() first (one that ",
+                    "was read by Graph::gradient counts, too)");
     }
     /// Clears all gradients of the group.
     void clear_gradients() const {

@@ -215,11 +215,15 @@ public:
 
     /// The gradient of a weight as a matrix to add to. Throws UsageError if the weight is not trained; check
     /// is_trained() first.
-    MatrixRef<T> gradient(Weight<T> w) const { return this->store_[w].dense_gradient(); }
-    /// One row of it, marked as touched; for weights declared with lookup(). Throws likewise.
+    MatrixRef<T> gradient(Weight<T> w) const { return trained(w).dense_gradient(); }
+    /// One row of it, marked as touched; for weights declared with lookup(). Throws likewise, and for a row that the
+    /// weight does not have.
     T* gradient_row(Weight<T> w, Index row) const {
-        auto& p = this->store_[w];
-        if (!p.is_trained()) p.require_gradient(message("node '", this->name(), "'"));
+        auto& p = trained(w);
+        if (row < 0 || row >= p.rows)
+            throw UsageError("node '", this->name(), "': found row ", row, " of the gradient of '", p.name,
+                             "', expected 0 to ", p.rows - 1,
+                             "; tokens declared in setup, s.read(x), are never negative");
         if (p.lookups == 0)
             throw UsageError(
                 "node '", this->name(), "': found no lookup of '", p.name,
@@ -228,6 +232,13 @@ public:
     }
 
 private:
+    Parameter<T>& trained(Weight<T> w) const {
+        auto& p = this->store_[w];
+        if (!p.is_trained())
+            throw UsageError("node '", this->name(), "': found backward asking for the gradient of '", p.name,
+                             "', which is not trained; check p.is_trained(w) first");
+        return p;
+    }
     MatrixRef<const T> matrix(const graph::Source<T>& s) const {
         const auto& p = this->store_[s.weight];
         return {is_gradient ? p.value : s.squared, p.rows, p.cols};

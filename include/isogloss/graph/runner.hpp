@@ -40,6 +40,7 @@ public:
     /// the carried states and the number of steps as they were.
     void forward(int last, std::span<const Feed<T>> feeds, int asked = -1) {
         set_upstream(asked);
+        asked_ = asked;
         last_ = -1;  // also if there is no memory for the pass
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
@@ -73,13 +74,14 @@ public:
                 " and the last forward pass in the other mode, whose masks are not those of this one; ",
                 "call forward");
         last_ = -1;
+        asked_ = asked;
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
         run(first, last, asked, true);
     }
 
     void require_ran(const LossRecord& l, const char* what) const {
-        if (last_ != l.node)
+        if (last_ != l.node || asked_ < 0 || &store_.losses[asked_] != &l)
             throw UsageError(what, ": the last forward pass was not for loss '", l.name,
                              "', or it failed; call forward with this loss first");
     }
@@ -100,7 +102,7 @@ public:
         const Scope scope(store_, q == 1);
         for (auto& s : store_.seqs) s.unset[q] = true;
         store_.carried_back[q] = 0;
-        if constexpr (q == 0) count(l);
+        if constexpr (q == 0) count(l, past);
         const auto run = [&](int id) {
             if constexpr (q == 1) square_weights(at(id));
             Backward<T, Quantity> pass(store_, id);
@@ -269,12 +271,15 @@ private:
                                              "checking(true) names the first node that is not finite."));
     }
 
-    // Counts the columns and predicted positions of a backward pass: gradients that count already are sums over
-    // those of the earlier passes too.
-    void count(const LossRecord& l) {
+    // Counts the columns and predicted positions of a backward pass from a loss down to, but excluding, node `past`, for
+    // the weights that it reaches: gradients that count already are sums over those of the earlier passes too.
+    void count(const LossRecord& l, int past) {
         store_.predicted = l.predicted;
         store_.columns = store_.batch;
-        for (auto& p : store_.parameters) p.adds(store_.columns, store_.predicted);
+        const auto runs = [&](int id) { return id > past && id <= l.node && at(id).needed; };
+        for (auto& p : store_.parameters)
+            if (p.users.empty() || std::any_of(p.users.begin(), p.users.end(), runs))
+                p.adds(store_.columns, store_.predicted);
     }
 
     // Runs the needed nodes among first … last, in that order; `again` in the same step, with the same masks.
@@ -440,8 +445,8 @@ private:
 
     Store<T>& store_;
     Array<NodeRecord<T>>& nodes_;
-    bool training_ = true;  // of the last forward pass
-    int last_ = -1;
+    bool training_ = true;        // of the last forward pass
+    int last_ = -1, asked_ = -1;  // the last node of the last forward pass, and its loss, if any
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

@@ -119,8 +119,8 @@ public:
     /// pass, zero after a reset.
     Seq<T> recurrent(const std::string& local, Index width) { return add(local, width, 1, true); }
 
-    /// A sequence with a block before the first step that the node itself fills in every pass, such as
-    /// the masked copy of a carried one.
+    /// A sequence with a block before the first step that the node itself fills in every pass, p.data(a, -1), such as
+    /// the masked copy of a carried one. Left unfilled it holds whatever an earlier pass put there.
     Seq<T> shifted(const std::string& local, Index width) { return add(local, width, 1, false); }
 
     /// Declares that other nodes may take this sequence as input, as they may what setup() returns: for one whose
@@ -131,7 +131,9 @@ public:
     Previous<T> previous(Seq<T> a) const {
         if (own(a).lead == 0)
             fail("'", own(a).name,
-                 "' has no value before the first step; declare it with recurrent() or shifted()");
+                 "' has no value before the first step; declare it with recurrent(), which carries it from "
+                 "the last ",
+                 "pass, or with shifted() if forward writes p.data(a, -1) in every pass");
         return {a};
     }
     Current<T> current(Seq<T> a) const {
@@ -271,10 +273,14 @@ public:
         isogloss::require(message("node '", name(), "'"), option, value, low, high);
     }
 
-    /// The same for the probability of keeping something in dropout, in (0, 1].
-    void require_keep(double keep) const {
+    /// The same for the probability of keeping something in dropout, in [2⁻³², 1].
+    void require_keep(double keep, std::string_view option = "keep") const {
+        constexpr double least_keep = 0x1p-32;  // below it no random number of 32 bits is
+        if (keep > 0 && keep < least_keep)
+            fail("found ", option, " = ", detail::in_full(keep), ", expected at least 2^-32 = ", least_keep,
+                 ": below it nothing is ever kept");
         if (!(keep > 0 && keep <= 1))
-            fail("found keep = ", detail::in_full(keep),
+            fail("found ", option, " = ", detail::in_full(keep),
                  ", expected a probability above 0 and at most 1 (it is the share that ",
                  "is kept, not the share that is dropped)");
     }

@@ -106,7 +106,10 @@ public:
     /// Call after writing to `transition`. Where a 0 has become positive it must be called: if at most a quarter of the
     /// transitions are not 0, as with `edges`, all functions except sample() use those alone, and the new ones
     /// would count as 0. New zeros cost nothing from then on.
+    ///
+    /// Throws UsageError, as all functions do, if `initial`, `transition` or `emission` has been given another size.
     void list_edges() {
+        require_sizes();
         const Index N = options_.states;
         first_.assign(1, 0), to_.clear();
         // What is not a number is not 0: it stays listed, so that the functions find it.
@@ -144,6 +147,7 @@ public:
     void maximise(ExpectedCounts counts) {
         const Index N = states(), A = symbols();
         counts.require_size(N, A);
+        require_sizes();
         if (std::all_of(counts.numbers.begin(), counts.numbers.end() - 1, [](double n) { return n == 0; }))
             return;  // those of no sequence: the prior alone is no data
         settle(initial, counts.starts(), N);
@@ -161,6 +165,7 @@ public:
 
     /// log P(x) in nats. Throws as step().
     double log_likelihood(ArrayView<const Token> x) const {
+        require_sizes();
         const Index N = states(), A = symbols();
         Array<double> alpha = initial, next(N);
         double total = 0;
@@ -261,6 +266,7 @@ public:
     /// treated as missing. Throws DataError for a symbol out of range and NumericError for a model that is not finite,
     /// before the call for this position.
     template <class F> void predict(ArrayView<const Token> x, F&& f) const {
+        require_sizes();
         const Index N = options_.states, A = options_.symbols;
         Array<double> alpha = initial, next(N), p(A);
         for (Index t = 0; t < std::ssize(x); ++t) {
@@ -282,6 +288,7 @@ public:
     /// Samples a text of n symbols, n ≥ 0. Throws UsageError for n below 0 or if there is not enough memory, NumericError
     /// for a row of init, P or E with numbers below 0 or not finite, or all 0.
     std::vector<Token> sample(Index n, const Random& random) const {
+        require_sizes();
         const Index N = options_.states, A = options_.symbols;
         Index place = 0;
         const auto draw = [&](const std::vector<double>& p, Index row, Index width) {
@@ -298,6 +305,7 @@ public:
 
     /// Passes the parameters to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
+        require_sizes();
         v.array("initial", initial.data(), 1, states());
         v.array("transition", transition.data(), states(), states());
         v.array("emission", emission.data(), states(), symbols());
@@ -306,7 +314,19 @@ public:
     void after_load() { list_edges(); }
 
 private:
+    void require_sizes() const {
+        const auto require_size = [](const char* what, const Array<double>& found, Index expected) {
+            if (std::ssize(found) != expected)
+                throw UsageError("hmm: found ", found.size(), " numbers in `", what, "`, expected ", expected,
+                                 ", those of the states and symbols that the model was made with; assign as ",
+                                 "many, or make another model");
+        };
+        require_size("initial", initial, states());
+        require_size("transition", transition, states() * states());
+        require_size("emission", emission, states() * symbols());
+    }
     ModelView view() const {
+        require_sizes();
         return {states(),        symbols(),         initial.data(), transition.data(),
                 emission.data(), std::span(first_), std::span(to_)};
     }
@@ -327,10 +347,11 @@ private:
     // out = in P
     void move(const double* in, double* out) const {
         const Index N = options_.states;
+        const bool dense = view().dense();
         std::fill_n(out, N, 0.0);
         for (Index i = 0; i < N; ++i) {
             const double* row = transition.data() + i * N;
-            if (view().dense())
+            if (dense)
                 for (Index j = 0; j < N; ++j) out[j] += in[i] * row[j];
             else
                 for (Index k = first_[i]; k < first_[i + 1]; ++k) out[to_[k]] += in[i] * row[to_[k]];

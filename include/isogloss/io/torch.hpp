@@ -8,6 +8,7 @@
 #include <isogloss/io/compact.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/utf8.hpp>
 #include <map>
@@ -179,6 +180,12 @@ private:
         }
         std::vector<T> numbers(sum.size());
         widen(file_, *t, numbers.data());
+        if (const Index bad = kernel::first_non_finite(std::ssize(numbers), numbers.data());
+            bad < std::ssize(numbers)) {
+            fault(in_quotes(name), " holds ", numbers[static_cast<std::size_t>(bad)], " at ", bad,
+                  ", expected finite numbers in the range of the graph's type");
+            return false;
+        }
         for (Index i = 0; i < p.rows; ++i)
             for (Index j = 0; j < p.cols; ++j)
                 sum[static_cast<std::size_t>(i * p.cols + j)] += numbers[place_there(p, part, i, j)];
@@ -188,7 +195,7 @@ private:
     void keep(Parameter<T>& p, const std::string& from, std::vector<T> numbers) {
         const auto [before, added] = read_.try_emplace(&p, Values{from, numbers});
         if (!added && !std::ranges::equal(std::as_bytes(std::span(before->second.numbers)),
-                                          std::as_bytes(std::span(numbers))))  // numbers may be NaN
+                                          std::as_bytes(std::span(numbers))))  // to the sign of 0
             fault(from, " and ", before->second.from, " differ, but both map to '", p.name, "'");
     }
 

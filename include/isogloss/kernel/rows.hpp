@@ -142,6 +142,7 @@ template <class T, class A = Architecture> double normalise(Index n, T* x) {
 }
 
 /// Σ x y for finite x and y; right as long as it lies in the range of double, even if a product exceeds that of T.
+/// Products below the smallest normal number of T count as 0.
 template <class T, class A = Architecture> double dot(Index n, const T* x, const T* y) {
     const double sum = chunked_sum<T, A>(n, [&](auto at) { return at.load(x) * at.load(y); });
     return std::isfinite(sum) ? sum : plain::dot(n, x, y);

@@ -136,8 +136,8 @@ private:
         const auto numbers = name.substr(7, dot - 7), rest = name.substr(dot + 4);
         return std::count(numbers.begin(), numbers.end(), '-') == 1 &&
                numbers.find_first_not_of("0123456789-") == std::string_view::npos &&
-               (rest.empty() || (rest.starts_with(".part-") &&
-                                 rest.find_first_not_of("0123456789-", 6) == std::string_view::npos));
+               (rest.empty() || (rest.starts_with(".isogloss-part-") &&
+                                 rest.find_first_not_of("0123456789-", 15) == std::string_view::npos));
     }
     std::vector<std::string> entries() const {
         const file::Folder folder(::opendir(path_.c_str()));

@@ -167,7 +167,8 @@ public:
         total_ += place;
     }
 
-    /// Adds the counts of another part of the text, of the same vocabulary, lags and boundary.
+    /// Adds the counts of another part of the text, of the same vocabulary, lags and boundary. Counts that do not know
+    /// the checksum of their vocabulary take that of the others.
     void add(LagCounts other) {
         detail::require_alike("LagCounts", detail::shape_of(other.vocabulary(), other.options_),
                               detail::shape_of(vocabulary(), options_));
@@ -175,6 +176,8 @@ public:
         merge(std::move(other.lags_));
         for (std::size_t i = 0; i < occurrences_.size(); ++i) occurrences_[i] += other.occurrences_[i];
         total_ += other.total_;
+        if (options_.vocabulary_checksum == 0)
+            options_.vocabulary_checksum = other.options_.vocabulary_checksum;
     }
 
     /// Why these parts do not form valid counts; empty if they do.

@@ -2,6 +2,7 @@
 /// system.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/lds/asos.hpp>
@@ -88,6 +89,9 @@ template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const Smal
     require_consistent(system, "type_embedding");
     const BlasOnOneThread blas;
     auto v = times(system.C, symmetric_power(xx, 0.5, "type_embedding"));
+    const Whitening& whitening = system.whitening;
+    for (std::size_t i = 0; i < whitening.mu.size() && whitening.words > 0; ++i)
+        if (!(whitening.mu[i] > 0)) std::fill_n(v.data() + i * v.shape(1), v.shape(1), T(0));
     normalise_rows(v);
     return v;
 }

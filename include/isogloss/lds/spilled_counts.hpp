@@ -85,8 +85,11 @@ public:
     /// Adds counts of another text: no pair crosses the boundary between the texts.
     void add(const LagCounts& other) {
         require_open();
+        auto known = options_;
+        if (known.vocabulary_checksum == 0) known.vocabulary_checksum = added_checksum_;
         detail::require_alike("SpilledCounts", detail::shape_of(other.vocabulary(), other.options()),
-                              detail::shape_of(vocabulary_, options_));
+                              detail::shape_of(vocabulary_, known));
+        if (added_checksum_ == 0) added_checksum_ = other.options().vocabulary_checksum;
         detail::require_room("SpilledCounts", other.tokens(), position_);
         if (other.tokens() == 0) return;
         spill();
@@ -330,6 +333,7 @@ private:
 
     Index vocabulary_;
     SpillOptions options_;
+    std::uint64_t added_checksum_ = 0;  // of the vocabulary of counts that were added, where it is known
     SpillPlan plan_;
     CountFolder folder_;
     Array<CountRun> runs_;  // sorted by first token

@@ -65,6 +65,15 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
     return table.subspan(row * columns, columns);
 }
 
+/// The row of a word. Throws DataError for an unknown one.
+inline Index row_of_word(const text::WordIndex& words, std::string_view word) {
+    const Token row = words.find(word);
+    if (row < 0)
+        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
+                        " words; check its spelling and case");
+    return row;
+}
+
 }  // namespace detail
 
 /// The k rows of a table nearest to a query by the angle between them, nearest first.
@@ -107,11 +116,12 @@ inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows,
 ///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
 inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,
                                       Index columns, std::string_view word, Index k) {
-    const Token row = words.find(word);
-    if (row < 0)
-        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
-                        " words; check its spelling and case");
-    return nearest(table, words.size(), columns, row, k);
+    return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
+}
+/// The same in double.
+inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const double> table,
+                                      Index columns, std::string_view word, Index k) {
+    return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
 }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

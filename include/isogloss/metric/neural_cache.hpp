@@ -39,7 +39,7 @@ inline void require_neural_cache(const NeuralCacheOptions& o) {
 /// states are rows of numbers. For a text under a graph see neural_cache_perplexity.hpp.
 ///
 /// Shapes   h [n]: the input of the model's head; words 0 … 2³¹ - 1
-/// Memory   N (n + 129) numbers, allocated by the constructor; afterwards only follow() allocates, when its
+/// Memory   N (n + 131) numbers in float, allocated by the constructor; afterwards only follow() allocates, when its
 ///          list of θ is longer than any before
 /// Options  see NeuralCacheOptions
 /// Errors   UsageError: options or sizes out of range, a negative word, a probability from an empty cache.

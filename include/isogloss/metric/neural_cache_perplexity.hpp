@@ -58,9 +58,10 @@ public:
             throw UsageError("neural cache: the loss is ", g.value(l), " nats, but its cross-entropy ",
                              g.cross_entropy(l), "; give a CrossEntropy over the same logits");
         const auto nats = g.by_token(l);
-        if (targets.time != static_cast<Index>(nats.size()))
+        if (nats.shape(1) != 1 || targets.time != static_cast<Index>(nats.size()))
             throw UsageError("neural cache: found ", targets.time,
-                             " targets, expected those of the last pass, ", nats.size());
+                             " targets in 1 column, expected those of the last pass, ", nats.shape(0), " in ",
+                             nats.shape(1), ", which must be 1");
         const auto states = g.value(h);
         const std::size_t weights = trials_.size() / flatness_.size();
         for (Index first = 0, end; first < targets.time; first = end) {

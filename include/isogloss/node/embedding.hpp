@@ -35,7 +35,7 @@ template <class T> struct Embedding {
         if (E.rows != tokens.vocabulary)
             s.fail("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens),
                    "' has a vocabulary of ", tokens.vocabulary, "; a table needs one row per word");
-        s.require("keep_words", options.keep_words, Exclusive{0}, 1);
+        s.require_keep(options.keep_words, "keep_words");
         x = tokens;
         table = E;
         s.read(x);

@@ -208,7 +208,15 @@ public:
     }
     /// Reads a file that `save` wrote.
     static Vocabulary load(const std::string& path) {
-        return from_text(file::InputFile(path).read_all(), path);
+        constexpr std::string_view opening = "isogloss-vocabulary\t";
+        file::InputFile in(path);
+        std::string text(opening.size(), '\0');  // looked at first: another file may be large
+        Index found = 0;
+        for (Index got = 1; got > 0 && found < std::ssize(text); found += got)
+            got = in.read(text.data() + found, std::ssize(text) - found);
+        text.resize(static_cast<std::size_t>(found));
+        if (text == opening) text += in.read_all();
+        return from_text(text, path);
     }
 
     /// The vocabulary as text: five header lines (format, level, eos_per_line, unk, eos), the number of

@@ -28,6 +28,9 @@ struct WeightDropOptions {
 /// Works for any node, since the weights themselves change. Masks are a function of the seed, the name and the
 /// number of passes, which a checkpoint stores: training resumes bit for bit, with any number of threads.
 ///
+/// With distributed::DataParallel a Dropped surrounds gradients(), not the pass: within it each rank, and each of its
+/// shards, would draw masks of its own.
+///
 /// Whatever is written to the group while entries are dropped is lost: step and evaluate afterwards. A checkpoint
 /// refuses to save or load then. With an update by a metric only the gradient is masked, not the metric, which may
 /// move dropped entries.

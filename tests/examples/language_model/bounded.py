@@ -46,8 +46,8 @@ with Folder():
         for rule in (["--dynamic", "sgd"], statistics):
             for command in ["evaluate", "tune"]:
                 same(command, [*rule, "--dynamic-steps", steps], [*rule, "--dynamic-steps", 459], least)
-    found = json.loads(run("tune", *SOME, *statistics, "--dynamic-steps", 3000, "--json").stdout)  # for a text that may be longer
-    assert "--dynamic-steps 3000 --dynamic-text train.txt" in found["best"]["options"], found
+    found = json.loads(run("tune", *SOME, *statistics, "--dynamic-steps", 3000, "--json").stdout)  # rate and decay belong to the steps
+    assert "--dynamic-steps 459 --dynamic-text train.txt" in found["best"]["options"], found
     out, memory = measured("compare", *SOME, "--against", "m", "--neighbours", 2, "--frequent", 2, "--likeliest", 2, "--columns", 100000)
     assert memory < least + 60 and "459\n" in out, (memory, least)
     write("lines.txt", sentences(3))

@@ -162,7 +162,7 @@ def file_size_limit():
     done = subprocess.run(["sh", "-c", 'ulimit -f 4; exec "$@"', "sh", PROGRAM, "train", *TEXTS, "--model", "model", "--units", "64", "--overwrite"],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "File too large" in done.stderr and "model.train" in done.stderr, done
-    assert (read("model"), read("model.train")) == before and not [name for name in os.listdir(".") if ".part-" in name], os.listdir(".")
+    assert (read("model"), read("model.train")) == before and not [name for name in os.listdir(".") if ".isogloss-part-" in name], os.listdir(".")
 
 
 def two_trainings():
@@ -199,7 +199,7 @@ def permissions_and_links():
 def killed_writers():
     """However often a training is killed while it saves, the next leaves nothing of that behind."""
     def parts():
-        return [name for name in os.listdir("kill") if ".part-" in name]
+        return [name for name in os.listdir("kill") if ".isogloss-part-" in name]
 
     os.mkdir("kill")
     seen = 0
@@ -212,10 +212,10 @@ def killed_writers():
         if seen:
             break
     if not seen:  # it was never caught at it: then as it would have looked
-        write("kill/m.train.part-999999-7", "half")
-    write("kill/m.train.part-notes", "not of this kind")
+        write("kill/m.train.isogloss-part-999999-7", "half")
+    write("kill/m.train.isogloss-part-notes", "not of this kind")
     run("train", "--model", "kill/m", "--resume", "--epochs", 1)
-    assert parts() == ["m.train.part-notes"], parts()
+    assert parts() == ["m.train.isogloss-part-notes"], parts()
 
 
 with Folder():

@@ -16,7 +16,7 @@ KILLS = 100
 
 def parts():
     """Temporary files that nobody writes any more."""
-    return [name for name in os.listdir(".") if ".part-" in name]
+    return [name for name in os.listdir(".") if ".isogloss-part-" in name]
 
 
 def call(model, options):

@@ -63,7 +63,11 @@ def check_bound():
     os.mkdir("elsewhere")
     same("--text", "text", "--spill", "elsewhere")
     assert not os.listdir("elsewhere")
-    run("--text", "text", *BOUNDED, "--counts", "x", "--spill", "nowhere", status=1, says="cannot create the folder 'nowhere/x.spill/'")
+    write("taken.spill", "a file")
+    for counts, options, folder in (("x", ["--spill", "nowhere"], "nowhere/x"), ("taken", [], "taken")):
+        run("--text", "text", *BOUNDED, "--counts", counts, *options, "--vocabulary-to", "early.vocabulary", "--tokens-to", "early.tokens", status=1,
+            says=f"cannot create the folder '{folder}.spill/'")
+        assert not os.path.exists("early.vocabulary") and not os.path.exists("early.tokens")  # found before anything is written
 
 
 def check_tokens_and_shards():
@@ -128,7 +132,7 @@ def check_signals_within_blocks():
         call = ["--text", "text", "--memory", f"{MEMORY + 3 * (attempt % 3)}MiB", *(["--resume"] if stops else [])]
         program = subprocess.Popen([PROGRAM, "count", "--counts", "killed", *map(str, [*BOUNDED, *call])], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
-        while program.poll() is None and not glob.glob("killed.spill/*.part-*"):  # a block is being written
+        while program.poll() is None and not glob.glob("killed.spill/*.isogloss-part-*"):  # a block is being written
             time.sleep(0.001)
         time.sleep(dice.random() * 0.1)
         program.send_signal(signal.SIGINT if attempt % 2 else signal.SIGTERM)
@@ -137,7 +141,7 @@ def check_signals_within_blocks():
             break
         assert program.returncode == 128 + (signal.SIGINT if attempt % 2 else signal.SIGTERM), said
         assert "--resume continues from the files in 'killed.spill'" in said and not os.path.exists("killed"), said
-        assert not glob.glob("killed.spill/*.part-*"), os.listdir("killed.spill")
+        assert not glob.glob("killed.spill/*.isogloss-part-*"), os.listdir("killed.spill")
         stops += 1
     else:
         same("--text", "text", "--resume", to="killed")

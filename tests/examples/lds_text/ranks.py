@@ -80,7 +80,7 @@ def check_counts_stopped():
     # What ranks have left, one process removes, if it is told to. The part of a merge is there for less than the system takes to tell of it,
     # so it is put where a rank that is killed in a merge would leave it.
     cut_short(signal.SIGKILL, 4, program, MPIRUN, "cut", lambda: glob.glob("cut.spill/rank-3/*.run"))
-    write("cut.spill/rank-3/merged.run.part-1234-0", ["x"])
+    write("cut.spill/rank-3/merged.run.isogloss-part-1234-0", ["x"])
     run(*base, status=1, says="start over with --overwrite")
     assert glob.glob("cut.spill/rank-3/*.run")
     run(*base, "--overwrite")

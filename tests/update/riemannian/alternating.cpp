@@ -64,6 +64,8 @@ TEST_CASE("A rate is divided for every trial cancelled and multiplied for a step
 TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
     Net<Glnn> n(80);
     GradientStep<double> step(n.g.parameters());
+    n.forward();
+    REQUIRE_THROWS_MATCHES(step.add(1), UsageError, says("no backward(loss) since the last forward pass"));
     AlternatingTraining<double> training(n.g, n.l);
     training.add(step, {.rate = 1e9, .retries = 2});
     training.data({n.feeds()});

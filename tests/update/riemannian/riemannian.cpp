@@ -341,6 +341,8 @@ TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannia
     m.g.parameters().clear_gradients();
     m.backward();
     std::vector<float> sums(static_cast<std::size_t>(update.sums()));
+    REQUIRE_THROWS_MATCHES(update.take_sums(std::span<float>(sums).first(sums.size() - 1)), UsageError,
+                           says("take_sums", "of sums()"));
     update.take_sums(std::span<float>(sums));
     update.give_sums(std::span<const float>(sums));
     CHECK(update.step() > 0);

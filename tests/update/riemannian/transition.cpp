@@ -154,17 +154,18 @@ TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, 
     map_to_logistic(tanh, logistic);
     double worst = 0, fall = 0;
     const auto trajectory = [&](TestType& n) {
+        // Without damping RUOP moves start values by 1/B, where B has vanished through time but for rounding.
+        if (modulus == UnitModulus::ruop) n.g.parameters("net.start").trained(false);
+        const Numbers start = flat(n.g.value(n.g.weight("net.start")));
         SoftmaxStep<double> softmax(n.g, "out", n.y, {.floor = 0});
         TransitionStep<double> transition(n.g, "net", {.modulus = modulus, .form = form, .floor = 0});
         softmax.conjugate(conjugate), transition.conjugate(conjugate);
         Numbers losses;
-        // Without damping RUOP moves start values by 1/B, where B has vanished through time but for rounding.
-        const Numbers start = flat(n.g.value(n.g.weight("net.start")));
         for (int k = 0; k < 25; ++k) {
             losses.push_back(n.move(softmax, 0.05));
             losses.push_back(n.move(transition, 0.002));
-            if (modulus == UnitModulus::ruop) set(n.g, "net.start", start);
         }
+        REQUIRE((flat(n.g.value(n.g.weight("net.start"))) == start) == (modulus == UnitModulus::ruop));
         return losses;
     };
     const Numbers a = trajectory(tanh), b = trajectory(logistic);

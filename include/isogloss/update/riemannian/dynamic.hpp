@@ -54,7 +54,7 @@ public:
             throw UsageError(
                 "riemannian dynamic update: found form = full, expected quasi_diagonal or diagonal");
         const auto take = [&](Weight<T> w) {
-            if (detail::place(store_, all_.group(), w) >= 0 && store_[w].uses == 1 && !store_[w].unit_rows)
+            if (detail::place(store_, all_.group(), w) >= 0 && store_[w].uses() == 1 && !store_[w].unit_rows)
                 units_.push_back(&store_[w]);
         };
         const auto networks = store_.template all<EdgeRecord<T>>();

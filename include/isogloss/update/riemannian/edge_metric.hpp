@@ -44,7 +44,8 @@ public:
           rho_(detail::place(store, group, record.rho)) {
         if (tau_ < 0 || !start.grouped() || (!gated() && rho_ < 0))
             throw UsageError("riemannian: the metric of '", record.name,
-                             "' covers all its parameters; include them all in the group");
+                             "' covers all its parameters; include them all in the group, and train all but "
+                             "the start values");
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);

@@ -44,7 +44,8 @@ public:
           b_(detail::place(store, group, store.units[std::size_t(record.rows.id)].bias)) {
         if (P_ < 0 || b_ < 0 || !start.grouped())
             throw UsageError("riemannian: the metric of '", record.name,
-                             "' covers all its parameters, P, b and start; include them all in the group");
+                             "' covers all its parameters, P, b and start; include them all in the group, "
+                             "and train P and b");
         if (full())
             throw UsageError("riemannian: '", record.name,
                              "' is gated by a sequence; its metric is quasi_diagonal or diagonal");

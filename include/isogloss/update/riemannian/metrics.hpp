@@ -25,8 +25,8 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     auto& store = g.store();
     if (targets.id >= 0) store.require_own(targets, "targets");
     for (const Parameter<T>* p : group)
-        if (p->uses > 1)
-            throw UsageError("riemannian: '", p->name, "' is used ", p->uses,
+        if (p->uses() > 1)
+            throw UsageError("riemannian: '", p->name, "' is used ", p->uses(),
                              " times, and only what belongs to one layer of units has a metric. Choose the "
                              "others by name and train this one by another update");
     Metrics<T> metrics;

@@ -101,8 +101,10 @@ public:
         }
         return n;
     }
-    /// Writes sums() numbers; the averages are unchanged.
+    /// Writes sums() numbers; the averages are unchanged. Throws UsageError unless there is room for sums() numbers.
     void take_sums(std::span<T> numbers) {
+        require_sums(numbers.size(), "take_sums");
+        if (numbers.empty()) return;
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
         T* to = numbers.data();
@@ -122,10 +124,7 @@ public:
     }
     /// See sums(). Throws UsageError unless there are sums() numbers.
     void give_sums(std::span<const T> numbers) {
-        const Index wanted = sums();
-        if (std::ssize(numbers) != wanted)
-            throw UsageError("riemannian: give_sums: found ", numbers.size(), " numbers, expected the ",
-                             wanted, " of sums()");
+        require_sums(numbers.size(), "give_sums");
         given_.assign(numbers.begin(), numbers.end());
     }
 
@@ -160,12 +159,18 @@ public:
     }
 
 private:
+    void require_sums(std::size_t found, const char* what) const {
+        if (const Index wanted = sums(); static_cast<Index>(found) != wanted)
+            throw UsageError("riemannian: ", what, ": found ", found, " numbers, expected the ", wanted,
+                             " of sums()");
+    }
     // The weight of the old average at the next refresh, if it is a plain mean.
     double plain() const {
         return static_cast<double>(refreshments_) / static_cast<double>(refreshments_ + 1);
     }
     bool refreshes() const {
-        return steps_ % static_cast<std::uint64_t>(options_.every) == 0 || plain() < options_.decay ||
+        return steps_ % static_cast<std::uint64_t>(options_.every) == 0 || refreshments_ == 0 ||
+               plain() < options_.decay ||
                std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->due(); });
     }
 

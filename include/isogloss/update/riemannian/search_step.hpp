@@ -49,6 +49,9 @@ public:
     /// forward pass.
     void add(double weight) {
         for (const auto& metric : metrics_) metric->require_passes();
+        if (!group_.carried())
+            throw UsageError(
+                "riemannian: found no backward(loss) since the last forward pass; call it before add()");
         const BlasOnOneThread blas;
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;

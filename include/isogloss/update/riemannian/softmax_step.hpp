@@ -36,9 +36,10 @@ private:
         if (targets.id < 0 || targets.graph != g.store().serial)
             throw UsageError("riemannian: the targets are not tokens of this graph");
         for (const Parameter<T>* p : this->group_)  // behind() would leave out what the others compute
-            if (p->uses > 1)
+            if (p->uses() > 1)
                 throw UsageError(
-                    "riemannian: '", p->name, "' is used ", p->uses, " times, expected by head '", head.name,
+                    "riemannian: '", p->name, "' is used ", p->uses(), " times, expected by head '",
+                    head.name,
                     "' alone; give the head a matrix of its own, as Softmax does, or train this one by "
                     "another update");
         if (frequencies.empty()) frequencies.assign(V, 1 / static_cast<double>(V));

@@ -20,8 +20,8 @@ public:
 
     std::vector<T> phi;  ///< Φ_j [N], allocated and named by the metric that owns these sums
 
-    /// Whether the start values are in the group.
-    bool grouped() const { return place_ >= 0; }
+    /// Whether the start values are in the group, or frozen (Parameters::trained) and so out of every group.
+    bool grouped() const { return place_ >= 0 || !store_[record_.start].is_trained(); }
 
     /// As Metric::clear.
     void clear(double keep) {
@@ -49,6 +49,7 @@ public:
     }
     /// As Metric::direction, with `part` the scale of the gradient.
     void direction(std::span<const Slot<T>> group, T part, const Damping& damping) const {
+        if (place_ < 0) return;
         const auto& slot = group[std::size_t(place_)];
         for (std::size_t j = 0; j < phi.size(); ++j)
             slot.direction[j] = -detail::ratio(part * slot.gradient[j], phi[j] + damping.of(phi[j], 1));
@@ -57,7 +58,7 @@ public:
 private:
     graph::Store<T>& store_;
     const EdgeRecord<T>& record_;
-    int place_;        // index of the start values in the group
+    int place_;        // index of the start values in the group, or -1
     double keep_ = 1;  // factor of the sums at the next add()
 };
 
