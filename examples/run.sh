@@ -10,19 +10,20 @@ bash .ci/install build
 # The tests are tests/run.sh's business, and may lack their packages here.
 options=()
 [ -f build/release/CMakeCache.txt ] || options=(-DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF)
-CXX=${CXX:-g++} cmake --preset release "${options[@]}"
+CXX=${CXX:-g++} cmake --preset release "${options[@]}" -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS
 cmake --build --preset release --target language_model --parallel "$(nproc)"
 
 program=build/release/examples/language_model
 place=build/examples_run  # of this script alone: whoever trains a model gives it another place
-rm -rf "$place"
 mkdir -p "$place"
 # The rest are the program's defaults, so that an option given here meets none that it excludes: --cell lstm --layers 2
 # --units 200 --keep 0.7 --head tied --loss al --gamma 0.65 --temperature 20 --batch 20 --bptt 35 --epochs 3 --seed 1.
-bias=(--head-bias)
+bias=(--head-bias) again=(--overwrite)
 # A free head has one anyway, and a file to start with (--start, --start-from) says whether it has.
 case " $* " in *" --head free "* | *" --head=free "* | *" --start"*) bias=() ;; esac
-"$program" train "${bias[@]}" --threads "$(nproc)" --log "$place/log.csv" "$@" --model "$place/model.safetensors"
+case " $* " in *" --resume "*) bias=() again=() ;; esac
+"$program" train "${again[@]}" "${bias[@]}" --threads "$(nproc)" --log "$place/log.csv" "$@" --model "$place/model.safetensors"
+[ -f "$place/model.safetensors" ] || exit 0  # --help trains none
 
 printf '\nA sample:\n'
 "$program" sample --model "$place/model.safetensors" --words 100 --seed 1

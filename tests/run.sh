@@ -36,7 +36,7 @@ changed() { # preset label
         *) inputs=("$tests/tests_$2" "tests/$2"/*.py) ;;
     esac
     [ ! -e "build/$1/passed/$2" ] ||
-        [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" -type f -print -quit 2>/dev/null)" ]
+        [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" \( -type f -o -type d ! -path 'build/*' \) -print -quit 2>/dev/null)" ]  # folders: of what was removed
 }
 
 # Every test has a label, and the labels of a preset are run together.
@@ -69,18 +69,20 @@ if [ -n "${CXX:-}" ] && [ -e $cache ]; then  # CMake looks at CXX in a new folde
 fi
 # Everything, whatever the folder was configured with before.
 CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS "-DISOGLOSS_BENCHMARKS=cells;ranks_step" \
-    -DISOGLOSS_DOCS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_META_TESTS=ON -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=ON -DISOGLOSS_MPI=ON -UISOGLOSS_COMPONENTS
+    -DISOGLOSS_DOCS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_META_TESTS=ON -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=ON -DISOGLOSS_MPI=ON -UISOGLOSS_COMPONENTS \
+    -DISOGLOSS_NATIVE=ON -DISOGLOSS_USE_XSIMD=ON -DISOGLOSS_OPENMP=ON
 cmake --build --preset release --parallel "$jobs"
 
 say "Build under the sanitizers"
-cmake --preset sanitize "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS -DISOGLOSS_BENCHMARKS=ON  # here they are compiled, not measured
+cmake --preset sanitize "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS -DISOGLOSS_COMPILED=ON -DISOGLOSS_USE_XSIMD=ON \
+    -DISOGLOSS_OPENMP=ON -DISOGLOSS_BENCHMARKS=ON  # here they are compiled, not measured
 cmake --build --preset sanitize --parallel "$jobs"
 
 say "Tests under the sanitizers, fuzz targets"
 pass_tests sanitize
 
 say "Races"
-cmake --preset tsan "$werror" -DISOGLOSS_TESTS=ON
+cmake --preset tsan "$werror" -DISOGLOSS_TESTS=ON -DISOGLOSS_USE_XSIMD=ON -DISOGLOSS_OPENMP=ON
 cmake --build --preset tsan --parallel "$jobs"
 pass_tests tsan
 

@@ -65,7 +65,9 @@ std::string label(const std::string& character) {
     if (character == "\"") return "''";
     if (character == ",") return "‚";
     if (character == "\\") return "\\\\";
-    return character == " " ? "␣" : character;
+    if (character == " ") return "␣";
+    const std::string shown = ig::escaped(character, false);  // a picture holds no control characters
+    return shown == character ? character : "\\" + shown;
 }
 
 /// Class of a character, for its colour: vowels, other letters, capitals, the rest.
@@ -104,7 +106,7 @@ constexpr const char* csv_header = "character,count,x,y";
 void check(const Options& o, ig::Index types, ig::Index training) {
     const std::string who = "character_embeddings";
     ig::require(who, "--batch", o.batch, 1);
-    ig::require(who, "--before", o.before, 1);
+    ig::require(who, "--before", o.before, 1, 1000);
     if (training < o.batch)
         throw ig::DataError(ig::message(o.text, ": found ", training,
                                         " characters for training, nine tenths of the text, expected at "

@@ -251,7 +251,7 @@ std::vector<Row> measure(const Options& o) {
         .read("--train", train_path)
         .read("--valid", valid_path)
         .write("--csv", o.csv, files::table("table of embedding_dimension", header, earlier_header))
-        .write_unmarked("--csv", o.csv + ".lock", false)
+        .lock("--csv", o.csv)
         .write("--svg", o.svg, plot::kind())
         .check();
     const files::Lock lock("--csv", o.csv);

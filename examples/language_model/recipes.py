@@ -2,7 +2,7 @@
 
     python3 recipes.py run fast --program build/release/examples/language_model --seeds 1 2 3
     python3 recipes.py run small --program … --threads 2 --folder recipes
-    python3 recipes.py figure --svg recipes.svg
+    python3 recipes.py figure --results recipes/recipes.csv --svg recipes.svg
     python3 recipes.py report
 
 A run is a preset with a seed. It is trained on one corpus and evaluated alone, with the neural cache that `tune` finds best on the
@@ -201,7 +201,7 @@ def figure(o):
     for name, hours, perplexity in o.point:
         curves.setdefault(name, []).append((f'{hours:.4f}', perplexity))
     if not curves and not lines:
-        raise Refused(f"found no result on {o.corpus} in '{o.results}'. Run: python3 examples/language_model/recipes.py run fast")
+        raise Refused(f"found no result on {o.corpus} in '{o.results}'. Run: recipes.py run fast --program … --results {o.results}")
     require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
     draw(o.svg, o.corpus, 'core-hours', 'perplexity', {**lines, **curves}, points=curves, log_x=True)
     return 0

@@ -212,8 +212,7 @@ void require_outputs(const Options& o) {
         .read("--vectors", o.vectors)
         .write("--model", o.model, model_kind())
         .write("--model", o.model + ".train", training_kind())
-        .write("--model", o.model + ".lock",
-               {"lock of a training, which is empty", [](const std::string&) { return false; }})
+        .lock("--model", o.model)
         .write("--log", o.log, Log::kind())
         .check();
 }

@@ -64,7 +64,7 @@ inline void require_outputs(const FitCommand& given) {
         .read("--dev", given.dev)
         .write("--model", given.model, model_kind())
         .write("--model", identification_file(given.model), identification_kind())
-        .write_unmarked("--model", given.model + ".lock", false)
+        .lock("--model", given.model)
         .write("--log", given.log, files::table("log of `lds_text fit`", fit_header))
         .check();
     require_texts(given.dev);

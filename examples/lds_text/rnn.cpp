@@ -411,7 +411,7 @@ int rnn(const RnnCommand& o) {
     if (!o.save.empty())
         outputs.write("--save", o.save, network_kind())
             .write("--save", o.save + ".train", network_kind())
-            .write_unmarked("--save", o.save + ".lock", false);
+            .lock("--save", o.save);
     outputs.check();
     if (o.resume && files::exists(o.save) && !files::has_content(o.save + ".train"))
         throw ig::FileError(

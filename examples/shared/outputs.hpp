@@ -93,6 +93,12 @@ public:
         return *this;
     }
 
+    /// The file by which a Lock on an output is held, which is empty.
+    Outputs& lock(const std::string& option, const std::string& output) {
+        return write(option, output.empty() ? "" : output + ".lock",
+                     {"lock, which is empty", [](const std::string&) { return false; }});
+    }
+
     /// Throws FileError, with the reason, for the first output that may not be written.
     void check() const {
         for (std::size_t i = 0; i < outputs_.size(); ++i) {

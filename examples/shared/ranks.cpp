@@ -25,9 +25,14 @@ bool Ranks::launched() {
 
 // Whether the launcher says that it has started a single process.
 static bool is_only_one() {
+    bool said = false;
     for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-        if (const char* size = std::getenv(name); size && std::string_view(size) == "1") return true;
-    return false;
+        if (const char* size = std::getenv(name)) {
+            if (std::string_view(size) != "1")
+                return false;  // the other may be of a launcher around this one
+            said = true;
+        }
+    return said;
 }
 
 #ifdef WITH_MPI

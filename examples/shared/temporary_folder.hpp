@@ -18,7 +18,13 @@ namespace ig = isogloss;
 class TemporaryFolder {
 public:
     /// Throws FileError if it cannot be created.
-    TemporaryFolder() : path_((std::filesystem::temp_directory_path() / "isogloss-XXXXXX").string()) {
+    TemporaryFolder() {
+        std::error_code error;
+        const auto place = std::filesystem::temp_directory_path(error);
+        if (error)
+            throw ig::FileError(ig::message("cannot create a temporary folder: ", error.message(),
+                                            "; set TMPDIR to a folder that may be written"));
+        path_ = (place / "isogloss-XXXXXX").string();
         if (!::mkdtemp(path_.data()))
             throw ig::FileError(ig::message("cannot create '", path_, "': ", std::strerror(errno)));
     }

@@ -85,7 +85,7 @@ std::vector<Row> measure(const Options& o) {
     files::Outputs()
         .read("--text", path)
         .write("--csv", o.csv, files::table("table of subspace_distance", header, earlier_header))
-        .write_unmarked("--csv", o.csv + ".lock", false)
+        .lock("--csv", o.csv)
         .write("--svg", o.svg, plot::kind())
         .check();
     const files::Lock lock("--csv", o.csv);

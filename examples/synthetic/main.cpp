@@ -212,8 +212,8 @@ int work(int argc, char** argv) {
         .read("--beside", o.beside)
         .write("--curve", o.curve, plot::kind())
         .write("--save", o.save, model_kind())
-        .write_unmarked("--csv", trains && !o.csv.empty() ? o.csv + ".lock" : "", false)
-        .write_unmarked("--save", trains && !o.save.empty() ? o.save + ".lock" : "", false)
+        .lock("--csv", trains ? o.csv : "")
+        .lock("--save", trains ? o.save : "")
         .write_unmarked("--write", writes ? o.write + ".train" : "", o.overwrite)
         .write_unmarked("--write", writes ? o.write + ".valid" : "", o.overwrite)
         .check();

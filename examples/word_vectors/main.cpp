@@ -32,8 +32,6 @@ constexpr const char* csv_header = "kind,set,size,known,result";
 
 /// Words and vectors from either kind of file.
 ig::io::WordVectors read(const Options& o) {
-    if (o.vectors.empty() == o.model.empty())
-        throw ig::UsageError("give either --vectors, a file of word vectors, or --model, a trained model");
     if (!o.vectors.empty()) return ig::io::read_word_vectors(o.vectors);
     const auto file = ig::io::Safetensors::open(o.model);
     const auto* tensor = file.find(o.table);
@@ -113,6 +111,8 @@ std::string evaluate_analogies(const Options& o, const ig::WordTable& table) {
 }
 
 void evaluate(Options o) {
+    if (o.vectors.empty() == o.model.empty())
+        throw ig::UsageError("give either --vectors, a file of word vectors, or --model, a trained model");
     find_sets(o);
     files::Outputs()
         .read("--similarity", o.similarity)

@@ -39,7 +39,7 @@ TEST_CASE("Sizes that no array has are refused with who asks for them", "[core][
                            says("text", "[-2]", "at least 0"));
 }
 
-TEST_CASE("Memory that there is not becomes an error of the library; other exceptions pass",
+TEST_CASE("Memory that there is not becomes an error of the library, other exceptions pass",
           "[core][sizes][errors]") {
     CHECK(within_memory("e", 8, [] { return 3; }) == 3);
     REQUIRE_THROWS_MATCHES(within_memory("e", 800, []() -> int { throw std::bad_alloc(); }), UsageError,

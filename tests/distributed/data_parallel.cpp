@@ -415,19 +415,34 @@ TEST_CASE("Several backward passes in a part count like those of one graph", "[d
     REQUIRE(m.g.parameters().divisor(Divisor::tokens) == 2 * 4 * steps);
 }
 
-TEST_CASE("Ranks whose masks would not belong together are refused", "[distributed][data_parallel]") {
-    const auto make = [](Index seed_of_1, std::uint64_t step_of_1) {
+TEST_CASE("Ranks that would not train one model are refused", "[distributed][data_parallel]") {
+    struct Case {
+        std::string says;
+        GraphOptions graph = {.time = 2, .batch = 2, .seed = 7};
+        std::uint64_t step = 0;
+        Index rows = 2;
+        DataParallelOptions options = {.columns = 4, .shards = 2};
+    };
+    const auto make = [](const Case& of_1) {
         ThreadGroup::run(2, [&](auto& ranks) {
-            Graph<double> g(
-                {.time = 2, .batch = 2, .seed = ranks.rank() == 1 ? std::uint64_t(seed_of_1) : 7});
-            g.weight("w", 2, 2, uniform(1));
-            if (ranks.rank() == 1) g.training_step(step_of_1);
-            DataParallel(g, g.parameters(), ranks, {.columns = 4, .shards = 2});
+            const Case c = ranks.rank() == 1 ? of_1 : Case{};
+            Graph<float> g(c.graph);
+            g.weight("w", c.rows, 2, uniform(1));
+            g.training_step(c.step);
+            DataParallel(g, g.parameters(), ranks, c.options);
         });
     };
-    make(7, 0);
-    REQUIRE_THROWS_MATCHES(make(8, 0), UsageError,
-                           says("data parallel", "another seed on rank 1 than on rank 0"));
-    REQUIRE_THROWS_MATCHES(make(7, 3), UsageError,
-                           says("another training step on rank 1", "training_step()"));
+    make({});
+    std::vector<Case> cases(8);
+    cases[0].says = "seed = 8 on rank 1 and 7 on rank 0", cases[0].graph.seed = 8;
+    cases[1].says = "training step = 3 on rank 1 and 0", cases[1].step = 3;
+    cases[2].says = "precision = ", cases[2].graph.precision = Precision::bf16;
+    cases[3].says = "epsilon = 0.25 on rank 1 and 0 on", cases[3].graph.epsilon = 0.25;
+    cases[4].says = "columns = 3 on rank 1 and 4", cases[4].options.columns = 3;
+    cases[5].says = "shards = 4 on rank 1 and 2", cases[5].options.shards = 4;
+    cases[6].says = "ordered = 0 on rank 1 and 1", cases[6].options.ordered = false;
+    cases[7].says = "shapes of weights = ", cases[7].rows = 3;
+    for (const Case& c : cases)
+        REQUIRE_THROWS_MATCHES(make(c), UsageError,
+                               says("data parallel: found ", c.says, "expected the same on every rank"));
 }

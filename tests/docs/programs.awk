@@ -17,11 +17,17 @@ FNR == 1 { inside = 0 }
 !inside { next }
 program != "" { if (name == program) print; next }
 /^#include/ { includes[$2] = $2; next }
+!name && /^int main\(/ && !/^int main\(\) \{/ {
+    print FILENAME ":" FNR ": found a main with arguments, expected `int main() {` or a block with a name" > "/dev/stderr"
+    failed = 1
+    exit 1
+}
 /^int main\(\) \{/ { has_main[inside] = 1; sub(/main/, "program") }
 /^}$/ && has_main[inside] { $0 = "    return 0;\n}" }
 { code[inside] = code[inside] $0 "\n" }
 
 END {
+    if (failed) exit 1
     if (program != "") exit
     print "#include <cstdio>"
     for (i in includes) print "#include " i

@@ -53,7 +53,7 @@ TEMPLATE_TEST_CASE("The first program: forward, backward, update, and the loss f
     CHECK(m.g.guards_intact());
 }
 
-TEST_CASE("The loss by token adds up to the loss; positions without a target cost nothing", "[graph]") {
+TEST_CASE("The loss by token adds up to the loss, positions without a target cost nothing", "[graph]") {
     Model<double> m;
     const double total = m.g.forward(m.l, {m.x, input}, {m.y, target});
     const auto by_token = m.g.by_token(m.l);
@@ -95,7 +95,7 @@ TEST_CASE("A pass over fewer columns leaves the states of the others alone", "[g
     CHECK_FALSE(std::equal(before.begin(), before.begin() + 5, after.begin()));
 }
 
-TEST_CASE("Masks depend on seed, step and node; evaluation has none", "[graph]") {
+TEST_CASE("Masks depend on seed, step and node, evaluation has none", "[graph]") {
     Model<double> a({.time = 4, .batch = 2, .seed = 9}, 0.5), b({.time = 4, .batch = 2, .seed = 9}, 0.5);
     const auto run = [](Model<double>& m) {
         m.g.reset();

@@ -208,7 +208,7 @@ template <class T> struct Careless {
 
 }  // namespace
 
-TEST_CASE("A node that does not ask refuses, by name; one that asks obeys", "[graph][trained][laws]") {
+TEST_CASE("A node that does not ask refuses, by name, one that asks obeys", "[graph][trained][laws]") {
     Graph<double> g({});
     const auto x = g.input("x", 2);
     const auto l = check::probe(g, g.add<Careless>("careless", {}, x));

@@ -132,7 +132,7 @@ TEST_CASE("Averages and the trigger survive a stop", "[io][checkpoint]") {
     CHECK(run(true) == run(false));
 }
 
-TEST_CASE("A shared table is stored once; parameters alone can be taken", "[io][checkpoint]") {
+TEST_CASE("A shared table is stored once, parameters alone can be taken", "[io][checkpoint]") {
     const TemporaryDirectory folder;
     const auto path = folder / "model.safetensors";
     Training<float, Adam> a({}), b({}, 4, 9);

@@ -126,7 +126,7 @@ TEST_CASE("Whole numbers up to 127 are multiplied exactly in int8, and added to 
 }
 
 TEST_CASE(
-    "A product in int8 does not depend on threads or on other rows; long columns of the largest numbers hold",
+    "A product in int8 does not depend on threads or on other rows, long columns of the largest numbers hold",
     "[kernel][int8][threads]") {
     const Index m = 40, k = 300, n = 700;
     const auto a = normals(m * k, 5), b = normals(k * n, 6);

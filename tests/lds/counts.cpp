@@ -126,6 +126,10 @@ TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds
     sum.add(counted(0));
     CHECK(sum.tokens() == 9);
     CHECK(sum.options().vocabulary_checksum == 7);
+    LagCounts unknown = counted(0);
+    unknown.add(counted(7));
+    CHECK(unknown.options().vocabulary_checksum == 7);
+    REQUIRE_THROWS_MATCHES(unknown.add(counted(8)), UsageError, says("counts of another vocabulary"));
 }
 
 TEST_CASE("Where memory runs out the counts are as before or those of no tokens, and the message says which",

@@ -70,7 +70,7 @@ TEST_CASE("A word's vector points to the mean state of its tokens", "[lds][embed
     }
 }
 
-TEST_CASE("Words never seen have a row of zeros; covariances of another size are refused",
+TEST_CASE("Words never seen have a row of zeros, covariances of another size are refused",
           "[lds][embedding]") {
     auto s = texts::recorded<double>();
     s.whitening = Whitening::of_frequencies({0.4, 0.3, 0.3, 0, 0, 0}, 1);

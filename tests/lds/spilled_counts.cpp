@@ -384,6 +384,16 @@ TEST_CASE("Counts that know their words are saved with no others", "[lds][spille
     sum.add(back.counts);
     sum.add(unknown);
     REQUIRE_THROWS_MATCHES(sum.add(load_counts(place / "h").counts), UsageError, says("another vocabulary"));
+
+    SpilledCounts learns(3, place / "learns", tight(3, {.lags = 1}));
+    learns.add(back.counts);
+    REQUIRE_THROWS_MATCHES(learns.add(load_counts(place / "h").counts), UsageError,
+                           says("another vocabulary"));
+    CHECK(learns.vocabulary_checksum() == given.checksum());
+    REQUIRE_THROWS_MATCHES(save_counts(place / "i", learns, others), UsageError,
+                           says("expected that of the counts"));
+    CHECK(learns.counts() == back.counts);
+    CHECK(learns.counts().options().vocabulary_checksum == given.checksum());
 }
 
 TEST_CASE("A part of a text has the pairs whose later word lies in it", "[lds][spilled_counts]") {

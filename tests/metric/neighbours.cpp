@@ -82,4 +82,7 @@ TEST_CASE("Nearest words", "[metric][neighbours]") {
     REQUIRE(std::abs(found[0].similarity - 2 / std::sqrt(5.0)) < 1e-15);
     REQUIRE(words[found[1].row] == "east");
     REQUIRE_THROWS_MATCHES(nearest(words, table, 2, "West", 1), DataError, says("'West'", "4 words"));
+    const std::vector<double> in_double(table.begin(), table.end());
+    REQUIRE(nearest(words, in_double, 2, "north", 5)[0].row == found[0].row);
+    REQUIRE_THROWS_MATCHES(nearest(words, in_double, 2, "West", 1), DataError, says("'West'", "4 words"));
 }

@@ -159,7 +159,7 @@ TEMPLATE_TEST_CASE("All words at once are those one by one, and an empty cache l
     REQUIRE_THROWS_MATCHES(cache.mix(s.state(0), few), UsageError, says("neural cache", "word", "3 words"));
 }
 
-TEMPLATE_TEST_CASE("Large states do not overflow; those that are not finite are refused", "[metric][cache]",
+TEMPLATE_TEST_CASE("Large states do not overflow, those that are not finite are refused", "[metric][cache]",
                    float, double) {
     using T = TestType;
     NeuralCache<T> cache(2, {.window = 3, .flatness = 10});

@@ -136,7 +136,7 @@ TEST_CASE("Dropout refuses what is no probability and leaves the graph as it was
     REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = keep}, x), UsageError,
                            says("node 'drop'", message("keep = ", keep), "above 0 and at most 1"));
     REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = 1e-11}, x), UsageError,
-                           says("keep = 1e-11", "at least 2^-32", "nothing is ever kept"));
+                           says("keep = 1e-11", "at least 2^-32", "resolution"));
     g.add<Dropout>("drop", {.keep = 0.5}, x);
 }
 

@@ -6,7 +6,7 @@
 
 using namespace isogloss;
 
-TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate; later ones follow the recursion",
+TEMPLATE_TEST_CASE("Adam's first step has length η in every coordinate, later ones follow the recursion",
                    "[update][adam]", float, double) {
     using T = TestType;
     Graph<T> g({});

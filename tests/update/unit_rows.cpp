@@ -70,7 +70,7 @@ TEST_CASE("Averages of rows held at norm 1 are refused", "[update][unit_rows][er
     CHECK(others.step() > 0);
 }
 
-TEST_CASE("A step to zero on a row held at norm 1 moves nothing; a looked-up row alone counts",
+TEST_CASE("A step to zero on a row held at norm 1 moves nothing, a looked-up row alone counts",
           "[update][unit_rows][errors]") {
     Graph<double> g({.time = 1, .batch = 1});
     const auto E = g.weight("E", 3, 2, constant(1), {.unit_rows = true});

@@ -216,26 +216,34 @@ private:
                 weights = (weights ^ static_cast<std::uint64_t>(part)) * 0x100000001B3u + 1;
         const auto& o = options_;
         const auto bits = [](auto x) { return static_cast<std::uint64_t>(x); };
-        static constexpr const char* names[] = {
-            "seed",    "training step", "precision", "epsilon",
-            "columns", "shards",        "pack",      "option `ordered`, or `overlap`",
-            "weights"};
-        const std::array<std::uint64_t, std::size(names)> own = {g_.seed(),
-                                                                 g_.training_step(),
-                                                                 bits(g_.precision()),
-                                                                 std::bit_cast<std::uint64_t>(g_.epsilon()),
-                                                                 bits(o.columns),
-                                                                 bits(o.shards),
-                                                                 bits(o.pack),
-                                                                 bits(2 * o.ordered + o.overlap),
-                                                                 weights};
+        static constexpr const char* names[] = {"seed",      "training step",
+                                                "precision", "epsilon",
+                                                "columns",   "shards",
+                                                "pack",      "ordered",
+                                                "overlap",   "a checksum of the names and shapes of weights"};
+        constexpr std::size_t epsilon = 3;
+        const std::array own = {g_.seed(),
+                                g_.training_step(),
+                                bits(g_.precision()),
+                                std::bit_cast<std::uint64_t>(g_.epsilon()),
+                                bits(o.columns),
+                                bits(o.shards),
+                                bits(o.pack),
+                                bits(o.ordered),
+                                bits(o.overlap),
+                                weights};
+        static_assert(std::size(names) == own.size());
+        const auto shown = [](std::size_t i, std::uint64_t value) {
+            return i == epsilon ? message(std::bit_cast<double>(value)) : message(value);
+        };
         const auto all = gathered(ranks_, own);
         for (std::size_t r = 1; r < all.size(); ++r)
             for (std::size_t i = 0; i < own.size(); ++i)
                 if (all[r][i] != all[0][i])
-                    throw UsageError("data parallel: found another ", names[i], " on rank ", r,
-                                     " than on rank 0, expected the same on every rank; build the same graph "
-                                     "with the same options, and set training_step() to that of rank 0");
+                    throw UsageError("data parallel: found ", names[i], " = ", shown(i, all[r][i]),
+                                     " on rank ", r, " and ", shown(i, all[0][i]),
+                                     " on rank 0, expected the same on every rank; build the same graph with "
+                                     "the same options, and set training_step() to that of rank 0");
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
 

@@ -275,10 +275,10 @@ public:
 
     /// The same for the probability of keeping something in dropout, in [2⁻³², 1].
     void require_keep(double keep, std::string_view option = "keep") const {
-        constexpr double least_keep = 0x1p-32;  // below it no random number of 32 bits is
+        constexpr double least_keep = 0x1p-32;
         if (keep > 0 && keep < least_keep)
             fail("found ", option, " = ", detail::in_full(keep), ", expected at least 2^-32 = ", least_keep,
-                 ": below it nothing is ever kept");
+                 ", the resolution of the random numbers");
         if (!(keep > 0 && keep <= 1))
             fail("found ", option, " = ", detail::in_full(keep),
                  ", expected a probability above 0 and at most 1 (it is the share that ",

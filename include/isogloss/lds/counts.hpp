@@ -216,7 +216,9 @@ public:
     Index vocabulary() const { return std::ssize(occurrences_); }  ///< V
     Index lags() const { return options_.lags; }                   ///< r
     std::int64_t tokens() const { return total_; }                 ///< tokens counted, T
-    const CountOptions& options() const { return options_; }       ///< as given
+    const CountOptions& options() const {
+        return options_;
+    }  ///< as given; a checksum that was not is that of counts added
     /// n, by word.
     const Array<std::int64_t>& occurrences() const { return occurrences_; }
     /// N_k, k = 1 … r. Throws UsageError for another k.

@@ -196,7 +196,7 @@ inline void save_counts(const std::filesystem::path& path, std::span<const Count
 /// Writes the same file from counts that may exceed memory; calls finish().
 inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
                         const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
-    detail::require_words(vocabulary, counts.vocabulary(), counts.options().vocabulary_checksum);
+    detail::require_words(vocabulary, counts.vocabulary(), counts.vocabulary_checksum());
     save_counts(path, std::span(&counts.finish(), 1), vocabulary, counts.buffer(), watch);
 }
 

@@ -86,7 +86,7 @@ public:
     void add(const LagCounts& other) {
         require_open();
         auto known = options_;
-        if (known.vocabulary_checksum == 0) known.vocabulary_checksum = added_checksum_;
+        known.vocabulary_checksum = vocabulary_checksum();
         detail::require_alike("SpilledCounts", detail::shape_of(other.vocabulary(), other.options()),
                               detail::shape_of(vocabulary_, known));
         if (added_checksum_ == 0) added_checksum_ = other.options().vocabulary_checksum;
@@ -146,7 +146,12 @@ public:
     LagCounts counts() {
         const CountRun& all = finish();
         try {
-            return counts_of(all, buffer());
+            LagCounts found = counts_of(all, buffer());
+            // Files may not know the checksum, and nothing else of them changes by adding counts of no tokens.
+            found.add(LagCounts(vocabulary_, {.lags = options_.lags,
+                                              .boundary = options_.boundary,
+                                              .vocabulary_checksum = vocabulary_checksum()}));
+            return found;
         } catch (const std::bad_alloc&) {
         } catch (const std::length_error&) {
         }
@@ -166,10 +171,14 @@ public:
 
     Index vocabulary() const { return vocabulary_; }          ///< V
     const SpillOptions& options() const { return options_; }  ///< as given
-    std::int64_t tokens() const { return position_; }         ///< tokens given so far
-    Index block() const { return plan_.block; }               ///< tokens counted at a time
-    Index files() const { return std::ssize(runs_); }         ///< current number of files
-    Index merges() const { return merges_; }                  ///< merges so far
+    /// Of the vocabulary: as given, else that of counts that were added; 0 if neither knows it.
+    std::uint64_t vocabulary_checksum() const {
+        return options_.vocabulary_checksum != 0 ? options_.vocabulary_checksum : added_checksum_;
+    }
+    std::int64_t tokens() const { return position_; }  ///< tokens given so far
+    Index block() const { return plan_.block; }        ///< tokens counted at a time
+    Index files() const { return std::ssize(runs_); }  ///< current number of files
+    Index merges() const { return merges_; }           ///< merges so far
     /// With Existing::resume: what was wrong with files that are counted again, one sentence each.
     const std::vector<std::string>& damaged() const { return damaged_; }
 

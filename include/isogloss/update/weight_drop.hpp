@@ -11,7 +11,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Options of WeightDrop.
 struct WeightDropOptions {
-    double keep = 0.5;       ///< probability of keeping an entry, (0, 1]
+    double keep = 0.5;       ///< probability of keeping an entry, 2⁻³² … 1
     std::uint64_t seed = 1;  ///< of the masks; each parameter has its own stream, by name
 };
 
@@ -60,7 +60,7 @@ public:
     /// For the trained parameters of the group. It stays in its place, which a Dropped refers to.
     WeightDrop(const Parameters<T>& group, WeightDropOptions options)
         : group_(group.trained()), options_(options) {
-        require("weight drop", "keep", options.keep, Exclusive{0}, 1);
+        require("weight drop", "keep", options.keep, 0x1p-32, 1);
         if (group_.size() == 0)
             throw UsageError("weight drop: the group of parameters is empty, or none of it is trained");
         for (const Parameter<T>* p : group_) p->require_gradient("weight drop");

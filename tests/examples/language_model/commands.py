@@ -32,6 +32,10 @@ def sample():
     assert text("--words", 5, "--prompt", "the king sees").startswith("the king sees the ")
     assert "<unk>" in run("sample", "--model", "rare", "--words", 200, "--unknowns").stdout
     assert "<unk>" not in run("sample", "--model", "rare", "--words", 200).stdout
+    # <unk>, by far the most probable there, gives its place to the next word, not to line ends.
+    cold, coldest = (run("sample", "--model", "rare", "--words", 40, "--temperature", t).stdout for t in (0.01, 0))
+    assert cold == coldest and cold.count("\n") < 40, (cold, coldest)
+    assert run("sample", "--model", "m", "--words", 3, "--prompt", "the zebra").stderr == "isogloss: 1 of the 2 tokens of --prompt is <unk> to the model\n"
     characters = run("sample", "--model", "c", "--characters", 40).stdout
     assert len(characters.replace("\n", "")) == 40, characters
 
@@ -85,6 +89,7 @@ def neighbours():
     assert len(read("vectors.bin")) == len(f"{count} {width}\n") + sum(len(word) + 2 + 4 * width for word in table)
     run("neighbours", "--model", "m", "--export", "glove.txt", "--format", "glove")
     assert read("glove.txt").decode().splitlines() == lines[1:]
+    assert "--export is for models of words" in run("neighbours", "--model", "c", "--export", "c.txt", status=1).stderr
 
 
 def compare():
@@ -122,7 +127,7 @@ def compare():
     assert len(re.findall(r"^    (?:first|second)  (?: ?\S+ \d\.\d\d){4}$", out, re.M)) == 8, out
     # A model against itself: nothing differs.
     same = run(*call[:4], "m", *call[5:]).stdout
-    assert re.search(r"the target +([\d.]+) +\1 +1.000 +0.0 %", same), same
+    assert re.search(r"the target +([\d.]+) +\1 +1.000 +0.0 %", same) and "(x " not in same, same
     assert "different vocabularies" in run(*call[:4], "rare", *call[5:], status=1).stderr
     assert "'zebra' is not among" in run(*call, "--word", "zebra", status=1).stderr
     # Fewer words than the defaults ask for: 4 beside <unk> and line ends.

@@ -153,6 +153,8 @@ def precision():
     recipes(*call, "q", "--seeds", "2", "--precision", "fp32", STAND_IN_AUTO="bf16")
     assert read("q/fast-ptb.options.txt") == b"--precision fp32\n" and len(rows("p.csv")) == 2
     assert "--precision fp32" in read("q/fast-ptb-2.out").decode().splitlines()[0]
+    recipes("run", "fast", "--program", stand_in(), "--adaptations", "none", "--folder", "own", "--precision", "fp32")  # in its folder
+    assert [line["recipe"] for line in rows("own/recipes.csv")] == ["fast"]
     os.remove("p.options.csv")
     refuses(*call, "q", "--seeds", "3", says=["fast ptb 1 none in 'p.csv' is not in it"])
     fails("run", "fast", "--program", stand_in(), "--folder", "i", "--results", "i.csv", STAND_IN_PERPLEXITY="inf",

@@ -152,7 +152,7 @@ def vocabularies_and_parts():
     for part in ["50", "x:", "2:1", "5:5", ":5401", "0:101%", "-1:5", "1.5:9", ":5x", ":nan%", "0:0x10", ":%"]:
         error = train("no", *TEXTS, f"--train-tokens={part}", status=1).stderr
         assert f"--train-tokens is '{part}', expected A:B" in error and not os.path.exists("no"), (part, error)
-    assert "too few" in train("no", *TEXTS, "--train-tokens", "0:2", status=1).stderr
+    assert "expected more than the 4 columns of --batch" in train("no", *TEXTS, "--train-tokens", "0:2", status=1).stderr
     assert "of words, but --level is character" in train("no", "--train", "half.txt", *fixed, "--level", "character", status=1).stderr
     assert "--vocabulary has no effect with --start-from" in train("no", "--train", "half.txt", *fixed, "--start-from", "half", status=1).stderr
     assert "--max-vocabulary has no effect" in train("no", "--train", "half.txt", *fixed, "--max-vocabulary", 5, status=1).stderr

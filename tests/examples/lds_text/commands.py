@@ -142,7 +142,7 @@ def check_slow():
     write("topics", " ".join(words) + "\n")
     fit = ["fit", "--train", "topics", "--model", "topics.lds", "--states", 1, "--ssid-lags", 2, "--iterations", 5, "--pseudo-counts", 1, "--threads", 1]
     output = run(*fit, "--em-lags", 3, says="after --em-lags 3 the slowest dynamics have")
-    enough = int(output.split("with --em-lags ")[1].split()[0])
+    enough = int(output.split("half would be left after ")[1].split()[0])
     assert enough > 3 and "slowest" not in run(*fit, "--em-lags", 5 * enough), output
 
 

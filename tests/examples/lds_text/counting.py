@@ -63,11 +63,12 @@ def check_bound():
     os.mkdir("elsewhere")
     same("--text", "text", "--spill", "elsewhere")
     assert not os.listdir("elsewhere")
-    write("taken.spill", "a file")
+    write("taken.spill", ["a", "file"])
     for counts, options, folder in (("x", ["--spill", "nowhere"], "nowhere/x"), ("taken", [], "taken")):
         run("--text", "text", *BOUNDED, "--counts", counts, *options, "--vocabulary-to", "early.vocabulary", "--tokens-to", "early.tokens", status=1,
             says=f"cannot create the folder '{folder}.spill/'")
         assert not os.path.exists("early.vocabulary") and not os.path.exists("early.tokens")  # found before anything is written
+    os.remove("taken.spill")
 
 
 def check_tokens_and_shards():
