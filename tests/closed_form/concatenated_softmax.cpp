@@ -12,6 +12,7 @@
 #include "allocations.hpp"
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "threads.hpp"
 
 using namespace isogloss;
 
@@ -44,7 +45,8 @@ TEMPLATE_TEST_CASE("The index form equals the matrix form", "[closed_form][conca
     using T = TestType;
     // In blocks of 1, 4 and all rows of logits.
     const Index budget = GENERATE(Index{1}, Index{4 * C} * Index{sizeof(T)}, Index{1} << 20);
-    CAPTURE(budget);
+    const Threads shared(GENERATE(1, 3));
+    CAPTURE(budget, threads());
     auto options = shape();
     options.budget = budget;
     ConcatenatedSoftmax<T> model(options);

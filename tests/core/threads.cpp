@@ -1,7 +1,9 @@
 #include <atomic>
+#include <chrono>
 #include <isogloss/threads.hpp>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -31,6 +33,22 @@ TEST_CASE("parallel covers every item once, in pieces that are multiples of the 
     }
     threads(1);
 }
+
+#ifdef _OPENMP
+TEST_CASE("Pieces run on threads of their own", "[core][threads]") {
+    threads(2);
+    std::atomic<int> here{0};  // each waits for the other, at most 30 s
+    std::atomic<bool> alone{false};
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    parallel(2, 1, 2, [&](Index, Index, Index) {
+        ++here;
+        while (here < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        if (here < 2) alone = true;
+    });
+    threads(1);
+    CHECK_FALSE(alone);
+}
+#endif
 
 TEST_CASE("An exception of a piece reaches the caller, that of the first piece", "[core][threads]") {
     for (const int n : {1, 2, 4}) {

@@ -87,21 +87,21 @@ with tempfile.TemporaryDirectory() as folder:
     assert written.returncode == 0 and written.stdout.startswith('source_bits=0.0') and ' entropy_bits=0.00995' in written.stdout, written
     assert len(open(os.path.join(folder, 'text.train')).read()) == 500
 
-    if shutil.which('gnuplot'):
-        picture = os.path.join(folder, 'curve.svg')
-        earlier = os.path.join(folder, 'earlier.csv')  # without the share of saturated units
-        open(earlier, 'w').writelines(line.rsplit(',', 1)[0] + '\n' for line in lines)
-        result('--task', 'anbn', '--curve', picture, '--beside', curve, earlier, *SMALL)
-        drawn = open(picture).read()
-        assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
-        wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
-        assert wrong.returncode == 1 and 'not a learning curve' in wrong.stderr, wrong
-        open(earlier, 'a').write('1,2,x,4,5,0,0\n')
-        wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
-        assert wrong.returncode == 1 and "a line '1,2,x,4,5,0,0'" in wrong.stderr, wrong
-        open(earlier, 'w').write(lines[0] + '\n1,2,3,4,5,1e300,0\n')  # no number of a start
-        wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
-        assert wrong.returncode == 1 and "a line '1,2,3,4,5,1e300,0'" in wrong.stderr, wrong
+    assert shutil.which('gnuplot'), 'found no gnuplot: apt-get install gnuplot-nox'
+    picture = os.path.join(folder, 'curve.svg')
+    earlier = os.path.join(folder, 'earlier.csv')  # without the share of saturated units
+    open(earlier, 'w').writelines(line.rsplit(',', 1)[0] + '\n' for line in lines)
+    result('--task', 'anbn', '--curve', picture, '--beside', curve, earlier, *SMALL)
+    drawn = open(picture).read()
+    assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
+    wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
+    assert wrong.returncode == 1 and 'not a learning curve' in wrong.stderr, wrong
+    open(earlier, 'a').write('1,2,x,4,5,0,0\n')
+    wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
+    assert wrong.returncode == 1 and "a line '1,2,x,4,5,0,0'" in wrong.stderr, wrong
+    open(earlier, 'w').write(lines[0] + '\n1,2,3,4,5,1e300,0\n')  # no number of a start
+    wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
+    assert wrong.returncode == 1 and "a line '1,2,3,4,5,1e300,0'" in wrong.stderr, wrong
 
     # the curves of several starts count their rounds together, so that one of them cannot go on in the same file
     several, best = os.path.join(folder, 'several.csv'), os.path.join(folder, 'best')

@@ -26,6 +26,7 @@ TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
             arena.take<float>(600'000);
         } catch (const UsageError&) {
         }
+        CHECK(fail.happened());
     }
     float* const again = arena.take<float>(500'000);
     for (Index i = 0; i < 500'000; ++i) again[i] = 1;

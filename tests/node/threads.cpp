@@ -13,12 +13,15 @@ using namespace isogloss;
 
 namespace {
 
-constexpr Index T = 5, B = 13, n = 6;
+struct Size {
+    Index T = 5, B = 13, n = 6;
+};
 
 // Two passes, the second from the state of the first, forward and back by either quantity: all that comes
 // out.
 template <template <class> class Cell, class S>
-Numbers results(int count, typename Cell<S>::Options options) {
+Numbers results(int count, typename Cell<S>::Options options, Size size) {
+    const auto [T, B, n] = size;
     threads(count);
     options.units = n;
     Graph<S> g({.time = T, .batch = B});
@@ -26,7 +29,7 @@ Numbers results(int count, typename Cell<S>::Options options) {
     const auto y = g.template add<Cell>("cell", options, x);
     const auto l = g.template add<Dot>("loss", {}, w, y);
     const Random random(7, 1);
-    std::vector<S> in(T * B * n), weights(T * B * n);
+    std::vector<S> in(std::size_t(T * B * n)), weights(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) {
         in[i] = static_cast<S>(random.normal(Index(i)));
         weights[i] = static_cast<S>(random.normal(Index(in.size() + i)));
@@ -48,15 +51,16 @@ Numbers results(int count, typename Cell<S>::Options options) {
     return all;
 }
 
-template <template <class> class Cell, class S> void same(typename Cell<S>::Options options = {}) {
+template <template <class> class Cell, class S>
+void same(typename Cell<S>::Options options = {}, Size size = {}, std::vector<int> counts = {2, 3, 16}) {
     const Threads restored(1);
     for (const auto scheme : {DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent}) {
         options.scheme = scheme;
         options.keep = 0.7;
-        const Numbers alone = results<Cell, S>(1, options);
-        for (const int count : {2, 3, 16}) {
+        const Numbers alone = results<Cell, S>(1, options, size);
+        for (const int count : counts) {
             CAPTURE(count, static_cast<int>(scheme));
-            REQUIRE(apart(results<Cell, S>(count, options), alone) < (sizeof(S) == 4 ? 1e-5 : 1e-13));
+            REQUIRE(apart(results<Cell, S>(count, options, size), alone) < (sizeof(S) == 4 ? 1e-5 : 1e-13));
         }
     }
 }
@@ -68,4 +72,13 @@ TEMPLATE_TEST_CASE("Threads that share a batch compute what one computes", "[nod
     same<Gru, TestType>();
     same<Rnn, TestType>();
     same<Rhn, TestType>({.depth = 3});
+}
+
+TEST_CASE("Threads that share the products and rows of every step of large cells compute what one computes",
+          "[node][threads]") {
+    constexpr Size large{
+        .T = 2, .B = 5, .n = 420};  // matrices beyond a core's cache, rows of enough gates to share
+    same<Lstm, float>({}, large, {3});
+    same<Gru, float>({}, large, {3});
+    same<Rhn, float>({.depth = 3}, large, {3});
 }

@@ -230,10 +230,10 @@ def goes_on():
         with open(os.path.join('table_curves', name)) as f:
             lines = f.read().splitlines()
         assert lines[0].startswith('seconds,rounds,training_bits,choice_bits,success,start') and len(lines) >= 3, lines
-    if shutil.which('gnuplot'):
-        with open('table.svg') as f:
-            drawn = f.read()
-        assert all(f'>{name}_1_0.05s<' in drawn for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop')), drawn
+    assert shutil.which('gnuplot'), 'found no gnuplot: apt-get install gnuplot-nox'
+    with open('table.svg') as f:
+        drawn = f.read()
+    assert all(f'>{name}_1_0.05s<' in drawn for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop')), drawn
 
     # all is there: nothing runs, not even the program
     again = how[:]
