@@ -71,7 +71,7 @@ inline std::vector<Batch> read(const std::string& path, Numbers& numbers, std::s
                 const std::size_t at = t * count + c,
                                   end = word.size() - std::min<std::size_t>(3, word.size());
                 b.word[at] = number(numbers.word, word);
-                b.end[at] = number(numbers.end, "\t" + word.substr(end));  // no word holds a tab
+                b.end[at] = number(numbers.end, "-" + word.substr(end));  // seldom a word in `seen`
                 b.tag[at] = text.tags[text.starts[s] + t];
             }
         batches.push_back(std::move(b));
