@@ -3,6 +3,7 @@ import html
 import os
 import re
 import sys
+import xml.dom.minidom
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "language_model"))
 
@@ -29,13 +30,14 @@ def learns():
 def labels():
     """Every character of ASCII is in the picture as it is, except those that have no shape of their own."""
     characters = "".join(map(chr, range(33, 127)))
-    write("ascii.txt", (characters + " \n") * 20)
+    write("ascii.txt", (characters + " \f\x1b\n") * 20)
     run("--text", "ascii.txt", "--before", 1, "--epochs", 1, "--batch", 16, "--csv", "ascii.csv", "--svg", "ascii.svg")
     found = [html.unescape(re.sub("<[^>]*>", "", t)) for t in re.findall("<text>(.*?)</text>", read("ascii.svg").decode())]
     shown = {'"': "''", ",": "\u201a"}
-    missing = [c for c in characters + "\u21b5\u2423" if shown.get(c, c) not in found]
+    missing = [c for c in [*characters, "\u21b5", "\u2423", "\\x0C", "\\x1B"] if shown.get(c, c) not in found]
     assert not missing, (missing, found)
-    assert {r["character"] for r in rows("ascii.csv")} == set(characters) | {" ", "\\x0A"}
+    assert {r["character"] for r in rows("ascii.csv")} == set(characters) | {" ", "\\x0A", "\\x0C", "\\x1B"}
+    xml.dom.minidom.parse("ascii.svg")
 
 
 def refuses_before_training():
@@ -51,7 +53,8 @@ def refuses_before_training():
     most = next(n for n in range(2, 64) if (types + 1) ** (n + 1) > 1.8e19)  # the longest n-grams with numbers of 64 bits
     run("--text", "text.txt", "--epochs", 1, "--csv", "", "--svg", "", "--before", most - 1)
     refused("--before", most, says=f"found --before = {most}, but ({most + 1})-grams")
-    refused("--before", 0, says="--before = 0, expected at least 1")
+    for number in (0, 2**63 - 1):
+        refused("--before", number, says=f"--before = {number}, expected 1 to 1000")
     refused("--batch", 0, says="--batch = 0, expected at least 1")
     size = len(sentences(400))
     refused("--batch", size, says=f"found {size * 9 // 10} characters for training")
