@@ -38,8 +38,7 @@ int neighbours(const NeighbourOptions& o) {
     if (!o.export_to.empty() && it.vocabulary.level() == ig::text::Level::character)
         throw ig::UsageError(
             "neighbours: --export is for models of words: line ends and blanks are types of one of "
-            "characters, ",
-            "and no format of word vectors holds them; leave it out");
+            "characters, and no format of word vectors holds them; leave it out");
     const auto E = it.g->parameter("E").values();  // [V, embedding]
     const std::span<const float> table(E.data, static_cast<std::size_t>(E.rows * E.cols));
     for (const auto& word : o.words) {

@@ -12,7 +12,9 @@
     python3 tables.py report
     python3 tables.py trials
 
-run, tune and try record in their folder, report, trials and figure read the results of the project, unless told otherwise. A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
+run, tune and try record in their folder; report, trials and figure read the results of the project, unless told otherwise.
+
+A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
 state), .csv (its log) and .out (the program's output). After an interruption the same call resumes. A finished run is
 evaluated in one column and becomes a line of the results; see docs/examples/language_model_tables.md.
 """

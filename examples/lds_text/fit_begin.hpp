@@ -114,8 +114,8 @@ inline lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index 
         s.C.data()[i] = static_cast<float>(scale * random.normal(ig::Index(i + s.A.size())));
     s.whitening = whitening;
     lds::project_out<float>(whitening.m, lds::ref(s.C));
-    for (std::size_t i = 0; i < whitening.mu.size();
-         ++i)  // no text says anything of a word that never occurs
+    // No text says anything of a word that never occurs.
+    for (std::size_t i = 0; i < whitening.mu.size(); ++i)
         if (!(whitening.mu[i] > 0)) std::fill_n(s.C.data() + ig::Index(i) * states, states, 0.f);
     s.M = lds::lyapunov(s.A, lds::identity(states));
     lds::repair_noise(lds::inner_products(s.C, s.C), s.M);

@@ -195,7 +195,7 @@ private:
     void keep(Parameter<T>& p, const std::string& from, std::vector<T> numbers) {
         const auto [before, added] = read_.try_emplace(&p, Values{from, numbers});
         if (!added && !std::ranges::equal(std::as_bytes(std::span(before->second.numbers)),
-                                          std::as_bytes(std::span(numbers))))  // to the sign of 0
+                                          std::as_bytes(std::span(numbers))))  // bytes: the sign of 0, too
             fault(from, " and ", before->second.from, " differ, but both map to '", p.name, "'");
     }
 
