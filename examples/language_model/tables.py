@@ -46,6 +46,7 @@ SCHEDULE = '--schedule one-cycle --warm-up 0.05'
 RECIPES = {
     'ptb-small': f'--scheme recurrent --keep-input 0.8 --keep-state 0.75 --keep-between 0.85 --keep-output 0.75 --temperature 10 {SCHEDULE} --epochs 38',
     'ptb-medium': f'--scheme recurrent --keep-input 0.7 --keep-state 0.65 --keep-between 0.75 --keep-output 0.55 --temperature 10 {SCHEDULE} --epochs 48',
+    'wikitext-2-small': f'--scheme recurrent --keep-input 0.85 --keep-state 0.8 --keep-between 0.9 --keep-output 0.8 --temperature 10 {SCHEDULE} --epochs 30',
 }
 # Those of the pages, which report and the like read; a run records its own in its folder unless told otherwise.
 RESULTS, PRINTED, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'printed.csv', 'gamma.csv', 'changes.csv'))

@@ -309,16 +309,16 @@ TEST_CASE("A backward pass counts for the weights that it reaches", "[graph][div
     for (const bool a_first : {true, false}) {
         Graph<double> g({.time = 1, .batch = 2});
         const auto x = g.input("x", 2);
-        const auto a = check::probe(g, g.add<Linear>("a", {.units = 2}, x));
-        const auto b = g.add<check::Probe>("of.b", {}, g.add<Linear>("b", {.units = 2}, x));
+        const auto of_a = check::probe(g, g.add<Linear>("a", {.units = 2}, x));
+        const auto of_b = g.add<check::Probe>("of.b", {}, g.add<Linear>("b", {.units = 2}, x));
         const double values[] = {1, 2, 3, 4};
-        for (const auto l : {a_first ? a : b, a_first ? b : a}) {
+        for (const auto l : {a_first ? of_a : of_b, a_first ? of_b : of_a}) {
             g.forward(l, {x, values, 1, 2});
             g.backward(l);
         }
         for (const char* group : {"a.*", "b.*", "*"}) CHECK(g.parameters(group).divisor(Divisor::batch) == 2);
-        g.forward(a, {x, values, 1, 2});
-        g.backward(a);
+        g.forward(of_a, {x, values, 1, 2});
+        g.backward(of_a);
         CHECK(g.parameters("a.*").divisor(Divisor::batch) == 4);
         CHECK(g.parameters("b.*").divisor(Divisor::batch) == 2);
     }
