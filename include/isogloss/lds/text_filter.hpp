@@ -16,7 +16,7 @@ struct PredictionOptions {
     Token boundary = -1;
 };
 
-/// The steady-state filter and smoother over tokens, h² multiply-adds each per token.
+/// The steady-state filter and smoother over tokens, h² and 3 h² multiply-adds per token.
 ///
 ///     x̂_t = H x̂_{t-1} + k_{i_t},   x̂_0 = 0,   k_i = L Cᵀ W e_i      filter; the table k [V, h] is made once
 ///     x̄_t = J x̄_{t+1} + P x̂_t,     x̄_T = x̂_T                       smoother

@@ -19,7 +19,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 ///     LagMoments<float> moments(pairs);                      // in place of counts
 ///     subspace_identification(moments, …);
 ///
-/// A product reads the text once, and N_k has the same entries as with counts; sums are in double, rounded once.
+/// A product reads the text once for every 64 columns, and N_k has the same entries as with counts; sums are in
+/// double, rounded once.
 ///
 /// Cost     T l additions per product with l columns, against nnz(N_k) l for counts: slower if pairs repeat
 /// Memory   n, and during a product V · 64 doubles on each thread
