@@ -20,6 +20,8 @@ enum class Fault {
     carrying,
     precision,
     modulus,
+    modulus_throws,
+    modulus_adds,
     evaluation,
     freezing,
     adding,
@@ -88,6 +90,9 @@ template <class T> struct Faulty {
                     if (const Index j = i % x.width; !(has(Fault::gradient) && j == 2))
                         gradient[j] += tilt * p.data(x, t)[i] * p.adjoint_data(y, t)[i];
             if (has(Fault::infinite)) gradient[1] = std::numeric_limits<T>::infinity();
+        } else {
+            if (has(Fault::modulus_throws)) p.gradient_row(a, 0);  // a is not looked up
+            if (has(Fault::modulus_adds)) p.gradient(a).data[2] += T(1);
         }
     }
 };
@@ -186,6 +191,27 @@ TEST_CASE("Each of twelve faults is found by its law alone, which says where", "
     }
 }
 
+TEST_CASE("A pass of moduli that is refused, or that adds to a gradient, breaks the ninth law alone",
+          "[core][check]") {
+    for (const auto& [fault, what] :
+         {std::pair{Fault::modulus_throws, "modulus: node 'faulty'"},
+          {Fault::modulus_adds, "modulus: gradient of faulty.a[0, 2] after a pass"}}) {
+        const auto breaches = broken(fault);
+        REQUIRE(breaches.size() == 1);
+        CAPTURE(check::to_string(breaches.front()));
+        CHECK(check::to_string(breaches.front()).rfind(what, 0) == 0);
+    }
+}
+
+TEST_CASE("Numbers that differ by less than a message shows are written in full", "[core][check]") {
+    const auto b = broken(Fault::determinism).at(0);
+    const std::string text = check::to_string(b);
+    const auto against = text.rfind(" against "), before = text.rfind(' ', against - 1);
+    REQUIRE(against != std::string::npos);
+    CHECK(std::stod(text.substr(before)) == b.found);
+    CHECK(std::stod(text.substr(against + 9)) == b.expected);
+}
+
 TEST_CASE("A wrong gradient is shown beside the right one, a number of allocations beside 0",
           "[core][check]") {
     const auto wrong = broken(Fault::gradient).at(0);
@@ -261,4 +287,7 @@ TEST_CASE("Inputs are differentiated by, too, unless they are held", "[core][che
     CHECK(check::to_string(breaches[0]).rfind("gradient: training, target[", 0) == 0);
     CHECK(laws(model, {.hold = "target"}) == "");
     CHECK(broken_laws(model, {.hold = "x"}).size() == 1);
+    CHECK(laws(model, {.hold = "x, target, scaled.a"}) == "");
+    CHECK_THROWS_MATCHES(broken_laws(model, {.hold = "target, targt"}), UsageError,
+                         says("nothing matches 'targt'", "'scaled.a', 'x', 'target'"));
 }

@@ -64,6 +64,41 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 constexpr GraphOptions sizes{.time = 7, .batch = 3, .seed = 5};
 
+// z = x W_s: a matrix for each symbol s.
+template <class T> struct Chosen {
+    struct Options {};
+    Options options;
+    Units<T> z;
+
+    Seq<T> setup(Setup<T>& s, Seq<T> x, Tokens symbol) {
+        z = s.units("z", 6).init(uniform(0.9)).from("W", x, symbol);
+        return z;
+    }
+    void forward(Forward<T>& p) { p.affine(z); }
+    void backward(Backward<T>& p) { p.affine_backward(z); }
+};
+
+// Such a layer, unless not `chosen`, under a head.
+struct ChosenNet {
+    Graph<float> g;
+    Tokens x = g.tokens("x", 5);
+    Seq<float> u = g.input("u", 3);
+    Logits<float> o;
+
+    explicit ChosenNet(bool chosen, const auto&... weights) : g({.time = 4}, weights...) {
+        const auto h = chosen ? g.add<Chosen>("chosen", {}, u, x) : g.input("h", 6);
+        o = g.add<Softmax>("softmax", {.vocabulary = 5}, h);
+    }
+    std::vector<double> last() {
+        const std::vector<Token> words = {0, 3, 1, 4};
+        const std::vector<float> in = {1, -1, 2, 3, 1, -2, 0.5f, 1, 1, -1, 2, 4};
+        g.training(false);
+        g.reset();
+        g.forward(o, {x, words}, {u, in.data(), 4, 1});
+        return std::vector<double>{double(g.log_probabilities(o)(3, 2))};
+    }
+};
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("Packed weights predict what the weights do", "[graph][inference][packed]", float,
@@ -142,23 +177,13 @@ TEST_CASE("Packed weights say what they cannot be", "[graph][inference][packed]"
 }
 
 TEST_CASE("Matrices that a token chooses stay as they are on packed weights", "[graph][inference][packed]") {
-    const auto build = [](Graph<float>& g) {
-        const auto x = g.tokens("x", 5);
-        const auto h = g.add<Glnn>("glnn", {.units = 6, .seed = 3}, x);
-        return std::pair(x, g.add<Softmax>("softmax", {.vocabulary = 5}, h));
-    };
-    const auto last = [](Graph<float>& g, Tokens x, Logits<float> o) {
-        const std::vector<Token> words = {0, 3, 1, 4};
-        g.training(false);
-        g.reset();
-        g.forward(o, {x, words});
-        return std::vector<double>{double(g.log_probabilities(o)(3, 2))};
-    };
-    Graph<float> owner({.time = 4});
-    const auto [x, o] = build(owner);
-    Graph<float> packed({.time = 4}, owner.packed_weights());
-    const auto [px, po] = build(packed);
-    CHECK(distance(last(packed, px, po), last(owner, x, o)) < 1e-5);
+    ChosenNet owner(true), packed(true, owner.g.packed_weights());
+    CHECK(owner.g.packed_weights().packed_bytes() == ChosenNet(false).g.packed_weights().packed_bytes());
+    const auto before = owner.last();
+    CHECK(distance(packed.last(), before) < 1e-5);
+    for (float& w : owner.g.value(owner.g.weight("chosen.W"))) w *= -2;
+    CHECK(distance(owner.last(), before) > 0.01);
+    CHECK(distance(packed.last(), owner.last()) < 1e-5);
 }
 
 TEST_CASE("A graph on packed weights packs those of its owner anew", "[graph][inference][packed]") {

@@ -40,4 +40,6 @@ TEST_CASE("Names match patterns", "[graph]") {
     CHECK_FALSE(matches("*.b", "lstm1.W"));
     CHECK_FALSE(matches("", "E"));
     CHECK(matches("**", ""));
+    CHECK(matches("*ab", "aab"));  // the first a is not that of the pattern
+    CHECK(matches("*.W", "a..W"));
 }

@@ -20,7 +20,11 @@ enum class Slip {
     name,
     table,
     budget,
-    gradient
+    gradient,
+    plain_sequence,
+    mask_width,
+    mask_groups,
+    mask_fit
 };
 
 /// y = x W, with a handle used before it is assigned, or another graph's.
@@ -44,6 +48,10 @@ template <class T> struct Slipping {
         if (options.slip == Slip::gradient) s.has_gradient(a);
         auto z = s.units("z", 2);
         if (options.slip == Slip::late_sequence) z.from("U", s.previous(late));
+        if (options.slip == Slip::plain_sequence) z.from("U", s.previous(s.sequence("plain", 2)));
+        if (options.slip == Slip::mask_width) s.mask("m", 0, 0.5);
+        if (options.slip == Slip::mask_groups) s.mask("m", 3, 0.5, 0);
+        if (options.slip == Slip::mask_fit) z.from("U", x, s.mask("m", 2, 0.5));
         if (options.slip == Slip::shared_weight) z.from(a, x);
         if (options.slip == Slip::choice) z.from("U", x, symbols);
         if (options.slip == Slip::other_graph) {
@@ -122,16 +130,21 @@ TEST_CASE("A loss that says nothing of a pass does not show those of the pass be
 }
 
 TEST_CASE("A handle that a node uses before it is assigned is refused by name", "[graph][setup][errors]") {
-    for (const auto& [slip, what] : {std::pair(Slip::late_sequence, "sequence handle: it is empty"),
-                                     {Slip::late_weight, "weight handle: it is empty"},
-                                     {Slip::shared_weight, "weight handle: it is empty"},
-                                     {Slip::late_tokens, "tokens handle: it is empty"},
-                                     {Slip::choice, "tokens handle: it is empty"},
-                                     {Slip::name, "sequence handle: it is empty"},
-                                     {Slip::table, "logits handle: it is empty"},
-                                     {Slip::budget, "weight handle: it is empty"},
-                                     {Slip::gradient, "weight handle: it is empty"},
-                                     {Slip::other_graph, "sequence handle: it belongs to another graph"}}) {
+    for (const auto& [slip, what] :
+         {std::pair(Slip::late_sequence, "sequence handle: it is empty"),
+          {Slip::late_weight, "weight handle: it is empty"},
+          {Slip::shared_weight, "weight handle: it is empty"},
+          {Slip::late_tokens, "tokens handle: it is empty"},
+          {Slip::choice, "tokens handle: it is empty"},
+          {Slip::name, "sequence handle: it is empty"},
+          {Slip::table, "logits handle: it is empty"},
+          {Slip::budget, "weight handle: it is empty"},
+          {Slip::gradient, "weight handle: it is empty"},
+          {Slip::plain_sequence, "has no value before the first step"},
+          {Slip::mask_width, "mask 'm': found width = 0, expected at least 1"},
+          {Slip::mask_groups, "mask 'm': found groups = 0, expected at least 1"},
+          {Slip::mask_fit, "a mask of 1 x 2 does not fit an input of width 3 into 2 units"},
+          {Slip::other_graph, "sequence handle: it belongs to another graph"}}) {
         Graph<double> g({});
         const auto x = g.input("x", 3);
         REQUIRE_THROWS_MATCHES(g.add<Slipping>("slip", {.slip = slip}, x), UsageError,

@@ -178,6 +178,11 @@ TEST_CASE("Without gradients there is no memory for them, for adjoints and for m
           block(5 * 2 * 5) + block(6 * 2 * 3) + 2 * block(5 * 2 * 3)  // adjoints of u, h, z and m ∘ h
               + block(5 * 3) + block(3 * 3) + block(3)                // gradients of W, U and b
               + block(2 * 3) + block(5 * 2 * 3));                     // the mask, and h multiplied by it
+    CHECK(saved([](auto& g) { g.template add<Lstm>("lstm", {.units = 3}, g.input("u", 5)); }) ==
+          block(5 * 2 * 5) + 2 * block(6 * 2 * 3) + block(5 * 2 * 3) +
+              block(5 * 2 * 12)                            // of u, h and c, tanh c, z
+              + block(5 * 12) + block(3 * 12) + block(12)  // of W, U and b
+              + block(2 * 3));                             // dl/dc of a step
 }
 
 TEST_CASE("A graph without gradients refuses what needs them", "[graph][inference][errors]") {

@@ -267,6 +267,12 @@ TEST_CASE("AugmentedLoss refuses impossible options and leaves the graph as it w
     refuses({.temperature = INFINITY}, "temperature = inf");
     refuses({.temperature = 1e-320}, "found temperature = 9.99989e-321", "within the range");
     refuses({.alpha = 1e308, .temperature = 1e-10}, "weight 1e+308", "within the range");
+    Graph<float> in_float({.time = 1, .batch = 1});
+    const auto fx = in_float.tokens("x", 9), fy = in_float.tokens("y", 9);
+    const auto fE = in_float.weight("E", 9, 5, uniform(1));
+    const auto head = in_float.add<TiedSoftmax>("tied", {}, in_float.add<Embedding>("embed", {}, fx, fE), fE);
+    REQUIRE_THROWS_MATCHES(in_float.add<AugmentedLoss>("loss", {.temperature = 1e39}, head, fy), UsageError,
+                           says("node 'loss'", "found temperature = 1e+39", "within the range"));
     refuses({.alpha = 1, .gamma = 1}, "more than one of alpha, gamma and beta");
     refuses({.alpha = -1}, "alpha = -1", "at least 0");
     refuses({.gamma = NAN}, "gamma = nan", "at least 0");

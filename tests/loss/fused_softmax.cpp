@@ -27,8 +27,8 @@ struct Tied {
     Loss<double> l;
     std::vector<Token> in, out;
 
-    explicit Tied(Kind kind, Index budget = Index{32} << 20, Index words = V)
-        : g({.time = T, .batch = B, .budget = budget}) {
+    explicit Tied(Kind kind, Index budget = Index{32} << 20, Index words = V, Index time = T)
+        : g({.time = time, .batch = B, .budget = budget}) {
         x = g.tokens("x", words);
         y = g.tokens("y", words);
         const auto E = g.weight("E", words, n, uniform(1));
@@ -40,12 +40,15 @@ struct Tied {
             l = g.add<AugmentedLoss>(
                 "loss", {.temperature = 2, .differentiate_target = kind == Kind::differentiated}, o, y);
         const Random random(3, 1);
-        for (Index i = 0; i < T * B; ++i) {
+        for (Index i = 0; i < time * B; ++i) {
             in.push_back(static_cast<Token>(random.below(2 * i, words)));
             out.push_back(i % 5 == 3 ? not_predicted : static_cast<Token>(random.below(2 * i + 1, words)));
         }
     }
-    double forward() { return g.forward(l, {x, {in.data(), T, B}}, {y, {out.data(), T, B}}); }
+    double forward() {
+        const Index time = std::ssize(in) / B;
+        return g.forward(l, {x, {in.data(), time, B}}, {y, {out.data(), time, B}});
+    }
     // The loss and all gradients of one pass with the masks of step 1.
     Numbers results() {
         g.parameters().clear_gradients();
@@ -75,6 +78,27 @@ TEST_CASE("A budget for less than one row gives what a large budget gives", "[lo
     REQUIRE(apart(small.results(), large.results()) < 1e-14);
     REQUIRE(small.g.memory() <= large.g.memory());
     REQUIRE(small.g.guards_intact());
+}
+
+TEST_CASE("Blocks of several rows, the last of them smaller, give what one block gives",
+          "[loss][fused_softmax]") {
+    constexpr Index words = 300, time = 19, targets = 46;
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Index rows = GENERATE(5, 17, 30);
+    const Index arrays = kind == Kind::cross_entropy ? 1 : kind == Kind::constant_target ? 2 : 4;
+    CAPTURE(static_cast<int>(kind), rows);
+    const auto budget = [&](Index of) { return 20'000 + of * arrays * words * Index{sizeof(double)}; };
+    Tied whole(kind, budget(2 * targets), words, time), parts(kind, budget(rows), words, time),
+        single(kind, 1, words, time);
+    REQUIRE(std::ranges::count_if(whole.out, [](Token y) { return y != not_predicted; }) == targets);
+    // The blocks have more rows than one and fewer than all.
+    REQUIRE(single.g.memory() < parts.g.memory());
+    REQUIRE(parts.g.memory() < whole.g.memory());
+    for (const bool training : {true, false}) {
+        for (auto* m : {&whole, &parts}) m->g.training(training);
+        REQUIRE(apart(parts.results(), whole.results()) < 1e-13);
+    }
+    REQUIRE(parts.g.guards_intact());
 }
 
 TEST_CASE("The gradient staged by forward is the one that backward computes", "[loss][fused_softmax]") {

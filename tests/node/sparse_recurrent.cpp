@@ -342,6 +342,19 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
                            says("2 frequencies for 4 symbols"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), UsageError,
                            says("add up to 0"));
+    const double inf = std::numeric_limits<double>::infinity();
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, -1, 1, 1}}, x), UsageError,
+                           says("a frequency = -1", "at least 0"));
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1e308, 1e308, 1, 1}}, x),
+                           UsageError, says("the frequencies add up to inf"));
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, inf, 1, 1}}, x), UsageError,
+                           says("a frequency = inf"));
+    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .spread = -1}, x), UsageError, says("spread = -1"));
+    Graph<float> in_float({.time = T, .batch = 1});
+    const auto z = in_float.tokens("x", A);
+    for (const double bound : {1e-50, 1e39})
+        REQUIRE_THROWS_MATCHES(in_float.add<Gnn>("net", {.units = 3, .bound = bound}, z), UsageError,
+                               says("found bound = 1e", "within the range of the graph's scalar type"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), UsageError,
                            says("the input is a sequence"));
     REQUIRE(g.store().published.empty());

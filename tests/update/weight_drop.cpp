@@ -196,8 +196,8 @@ TEST_CASE("An exception within the pass leaves the weights whole", "[update][wei
 
 TEST_CASE("Weight drop says what is wrong", "[update][weight_drop]") {
     Layer<float> m;
-    REQUIRE_THROWS_MATCHES(m.drop(0), UsageError, says("weight drop", "keep = 0", "above 0"));
-    REQUIRE_THROWS_MATCHES(m.drop(1.5), UsageError, says("keep = 1.5", "at most 1"));
+    REQUIRE_THROWS_MATCHES(m.drop(0), UsageError, says("weight drop", "keep = 0", "to 1"));
+    REQUIRE_THROWS_MATCHES(m.drop(1.5), UsageError, says("keep = 1.5", "to 1"));
     REQUIRE_THROWS_MATCHES(m.drop(std::nan("")), UsageError, says("keep"));
     auto drop = m.drop(0.5);
     {

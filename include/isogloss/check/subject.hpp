@@ -6,6 +6,8 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::check {
@@ -17,7 +19,8 @@ struct LawOptions {
     double tolerance = 2e-7;
     /// On float against double gradients, relative to the gradient's length.
     double float_tolerance = 2e-3;
-    /// Pattern of parameters and inputs without difference quotients: those that the loss reads as constants on purpose.
+    /// Patterns, with commas between them, of parameters and inputs without difference quotients: those that the loss
+    /// reads as constants on purpose. Throws UsageError for one that nothing matches.
     std::string hold = {};
 };
 
@@ -145,14 +148,29 @@ template <class T> struct Subject {
     std::vector<std::size_t> sample(const std::string& hold) {
         std::vector<std::size_t> all, some;
         std::size_t next = 0;
+        std::vector<std::pair<std::string_view, bool>> patterns;  // and whether anything matches
+        for (std::string_view rest = hold; !rest.empty();) {
+            const std::size_t comma = std::min(rest.find(','), rest.size());
+            std::string_view one = rest.substr(0, comma);
+            rest.remove_prefix(std::min(comma + 1, rest.size()));
+            while (one.starts_with(' ')) one.remove_prefix(1);
+            while (one.ends_with(' ')) one.remove_suffix(1);
+            patterns.emplace_back(one, false);
+        }
+        std::string names;
         const auto take = [&](const std::string& name, Index size) {
-            const bool held = !hold.empty() && matches(hold, name);
+            bool held = false;
+            for (auto& [pattern, found] : patterns)
+                if (matches(pattern, name)) held = found = true;
+            names += (names.empty() ? "'" : ", '") + name + "'";
             for (const std::size_t end = next + std::size_t(size); next < end; ++next)
                 if (!held) all.push_back(next);
         };
         for (const auto& p : g.store().parameters) take(p.name, p.is_trained() ? p.size() : 0);
         for (const auto& s : g.store().seqs)
             if (s.node < 0) take(s.name, time * batch * s.width);
+        for (const auto& [pattern, found] : patterns)
+            if (!found) throw UsageError("check: hold: nothing matches '", pattern, "'. There are: ", names);
         if (all.size() <= 250) return all;
         for (Index k = 0; k < 250; ++k) some.push_back(all[Random(17, 0).below(k, std::ssize(all))]);
         return some;
@@ -181,11 +199,9 @@ template <class T> struct Subject {
     /// A backward pass of moduli; false where a node has none, which breaks no law.
     bool modulus() {
         forward();
-        try {
-            g.template backward<Modulus>(l);
-        } catch (const UsageError&) {
-            return false;
-        }
+        for (const auto& n : g.nodes())
+            if (n.needed && !n.node->has_modulus()) return false;
+        g.template backward<Modulus>(l);
         return true;
     }
 };

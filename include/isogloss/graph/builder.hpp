@@ -83,7 +83,7 @@ public:
     Seq<T> input(const std::string& name, Index width) {
         return all_or_nothing("input", name, [&] {
             store_.claim(name, "input");
-            return Seq<T>{store_.add_seq(name, width, 0, false, -1), width, store_.serial};
+            return Seq<T>{store_.add_seq(name, width, false, -1), width, store_.serial};
         });
     }
 

@@ -113,15 +113,11 @@ public:
     Capacity capacity() const { return store_.capacity; }
 
     /// An output or intermediate sequence [T, B, width].
-    Seq<T> sequence(const std::string& local, Index width) { return add(local, width, 0, false); }
+    Seq<T> sequence(const std::string& local, Index width) { return add(local, width, false); }
 
     /// A sequence whose value before the first step is carried over from the last step of the previous
     /// pass, zero after a reset.
-    Seq<T> recurrent(const std::string& local, Index width) { return add(local, width, 1, true); }
-
-    /// A sequence with a block before the first step that the node itself fills in every pass, p.data(a, -1), such as
-    /// the masked copy of a carried one. Left unfilled it holds whatever an earlier pass put there.
-    Seq<T> shifted(const std::string& local, Index width) { return add(local, width, 1, false); }
+    Seq<T> recurrent(const std::string& local, Index width) { return add(local, width, true); }
 
     /// Declares that other nodes may take this sequence as input, as they may what setup() returns: for one whose
     /// adjoint this node's backward adds to and never overwrites, which would lose what they have added. The values
@@ -132,8 +128,7 @@ public:
         if (own(a).lead == 0)
             fail("'", own(a).name,
                  "' has no value before the first step; declare it with recurrent(), which carries it from "
-                 "the last ",
-                 "pass, or with shifted() if forward writes p.data(a, -1) in every pass");
+                 "the last pass");
         return {a};
     }
     Current<T> current(Seq<T> a) const {
@@ -308,9 +303,9 @@ private:
     auto& own(Weight<T> w) const { return checked(w, "weight"); }
     auto& own(Logits<T> o) const { return checked(o, "logits"); }
     auto& own(Loss<T> l) const { return checked(l, "loss"); }
-    Seq<T> add(const std::string& local, Index width, int lead, bool carried, const char* kind = "sequence") {
+    Seq<T> add(const std::string& local, Index width, bool carried, const char* kind = "sequence") {
         store_.claim(full(local), kind);
-        const Seq<T> a{store_.add_seq(full(local), width, lead, carried, node_), width, store_.serial};
+        const Seq<T> a{store_.add_seq(full(local), width, carried, node_), width, store_.serial};
         store_[a].internal = true;
         return a;
     }
@@ -321,7 +316,7 @@ private:
 
 template <class T> UnitsBuilder<T>::UnitsBuilder(Setup<T>& setup, const std::string& name, Index width)
     : setup_(setup) {
-    const Seq<T> z = setup.add(name, width, 0, false, "sequence of units");
+    const Seq<T> z = setup.add(name, width, false, "sequence of units");
     setup.store_.units.push_back({.name = setup.full(name), .width = width, .z = z, .node = setup.node_});
     units_ = {setup.store_.units.count() - 1, z};
 }

@@ -28,8 +28,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
-/// A sequence. `lead` = 1 where a block [B, width] for the state before the first step precedes the T
-/// blocks; blocks follow one another at the batch size of the current pass, so that a whole sequence,
+/// A sequence. `lead` = 1 where it is carried: a block [B, width] for the state before the first step precedes the T
+/// blocks. Blocks follow one another at the batch size of the current pass, so that a whole sequence,
 /// or a whole sequence one step back, is one matrix.
 template <class T> struct SeqRecord {
     std::string name;
@@ -214,10 +214,10 @@ template <class T> struct Store {
                                       message("sequence '", s.name, "'"));
     }
 
-    int add_seq(const std::string& name, Index width, int lead, bool carried, int node) {
+    int add_seq(const std::string& name, Index width, bool carried, int node) {
         if (width < 1)
             throw UsageError("sequence '", name, "': found width ", width, ", expected at least 1");
-        SeqRecord<T> r{.name = name, .width = width, .lead = lead, .node = node};
+        SeqRecord<T> r{.name = name, .width = width, .lead = carried ? 1 : 0, .node = node};
         r.value = take_seq(r);
         if (gradients) r.adjoint[0] = take_seq(r);
         if (moduli) r.adjoint[1] = take_seq(r);

@@ -47,7 +47,7 @@ template <class T> struct Lstm {
                 .from("U", s.previous(h), dropout.state)
                 .bias("b", per_block({0, options.forget_bias, 0, 0}));
         s.open(c);
-        dc = s.scratch({s.capacity().batch, n});
+        if (s.gradients()) dc = s.scratch({s.capacity().batch, n});
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {
