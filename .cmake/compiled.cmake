@@ -24,6 +24,10 @@ if(ISOGLOSS_COMPILED)
     # A program and the library in it agree on the instruction set: memory is laid out by its width.
     target_compile_options(isogloss_compiled PUBLIC ${isogloss_native})
     set_target_properties(isogloss_compiled PROPERTIES EXPORT_NAME compiled)
+    # So that a shared library may link it, too.
+    if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
+        set_target_properties(isogloss_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    endif()
     set(isogloss_core isogloss::compiled)
 endif()
 

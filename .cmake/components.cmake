@@ -7,7 +7,8 @@ macro(isogloss_component name)
         target_link_libraries(isogloss_${name} INTERFACE isogloss)
         set_target_properties(isogloss_${name} PROPERTIES EXPORT_NAME ${name})
         if(${ARGC} GREATER 1)
-            isogloss_find(${ARGV1} ${ARGV2} ${ARGV3})
+            isogloss_find(${ARGV1} ${ARGV2} ${ARGV3}
+                "\nOr without it: leave ${name} out of ISOGLOSS_COMPONENTS (now: ${ISOGLOSS_COMPONENTS}).")
             target_link_libraries(isogloss_${name} INTERFACE ${ARGV4})
             set(isogloss_${name}_dependency "find_dependency(${ARGV1})\n")
             set(isogloss_${name}_requires ", ${ARGV1}")  # pkg-config's name of it

@@ -1,7 +1,7 @@
 # Finds what the core stands on, sets isogloss_libraries, isogloss_definitions and isogloss_native, and
 # proves with a tiny program that the whole of it compiles, links and runs.
 
-# A package of at least a version, or an error with the name that Debian and Ubuntu give it. Compares by
+# A package of at least a version, or an error with the name that Debian and Ubuntu give it, and what is given beside. Compares by
 # itself: some packages (xsimd) call every other major version incompatible.
 macro(isogloss_find package version debian)
     find_package(${package} QUIET)
@@ -10,7 +10,7 @@ macro(isogloss_find package version debian)
         message(FATAL_ERROR "isogloss: ${package} (${version} or later) was not found. "
             "Found: ${${package}_VERSION} ${${package}_DIR}\n"
             "On Debian and Ubuntu: apt-get install ${debian}\n"
-            "Elsewhere: install it and pass -DCMAKE_PREFIX_PATH=<where it is>.")
+            "Elsewhere: install it and pass -DCMAKE_PREFIX_PATH=<where it is>." "${ARGN}")
     endif()
 endmacro()
 

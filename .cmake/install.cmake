@@ -5,7 +5,11 @@ set(isogloss_cmake_dir ${CMAKE_INSTALL_DATADIR}/cmake/isogloss)
 set(isogloss_staging ${PROJECT_BINARY_DIR}/package)
 
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+set(isogloss_docdir ${CMAKE_INSTALL_DOCDIR})
+if(NOT PROJECT_IS_TOP_LEVEL)
+    set(isogloss_docdir ${CMAKE_INSTALL_DATAROOTDIR}/doc/${PROJECT_NAME})  # the other may be of the project that contains this one
+endif()
+install(FILES LICENSE DESTINATION ${isogloss_docdir})
 
 install(TARGETS isogloss isogloss_pch EXPORT isogloss-targets)
 install(EXPORT isogloss-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir})
@@ -27,7 +31,13 @@ endforeach()
 if(TARGET isogloss_compiled)
     install(TARGETS isogloss_compiled EXPORT isogloss-compiled-targets COMPONENT compiled)
     install(EXPORT isogloss-compiled-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir} COMPONENT compiled)
+    # The headers do without OpenMP, a library built with it does not.
+    set(isogloss_compiled_dependency "")
+    if(OpenMP_CXX_FOUND)
+        set(isogloss_compiled_dependency "find_dependency(OpenMP COMPONENTS CXX)\n")
+    endif()
     file(WRITE ${isogloss_staging}/isogloss-compiled.cmake
+        "${isogloss_compiled_dependency}"
         "include(\${CMAKE_CURRENT_LIST_DIR}/isogloss-compiled-targets.cmake)\n"
         "set(isogloss_compiled_FOUND TRUE)\n")
     install(FILES ${isogloss_staging}/isogloss-compiled.cmake DESTINATION ${isogloss_cmake_dir} COMPONENT compiled)

@@ -3,6 +3,17 @@
 if(CMAKE_CROSSCOMPILING)
     return()
 endif()
+# A library that the project builds itself, as FetchContent brings it, is a target of this configuration: try_run sees imported targets
+# alone and would link a file of its name.
+foreach(library IN LISTS isogloss_libraries)
+    if(TARGET ${library})
+        get_target_property(imported ${library} IMPORTED)
+        if(NOT imported)
+            message(STATUS "isogloss: BLAS and LAPACK are not tried out, as the project builds ${library} itself")
+            return()
+        endif()
+    endif()
+endforeach()
 set(isogloss_probe "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_FLAGS} ${BLAS_LIBRARIES} ${LAPACK_LIBRARIES} ${isogloss_definitions} ${isogloss_native}")
 if("${ISOGLOSS_PROBED}" STREQUAL "${isogloss_probe}")
     return()

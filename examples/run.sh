@@ -7,9 +7,9 @@ cd "$(dirname "$0")/.."
 
 bash .ci/install build
 
-# The tests are tests/run.sh's business, and may lack their packages here.
+# The tests are tests/run.sh's business, and may lack their packages here. A configuration that failed leaves a cache, and no build.ninja.
 options=()
-[ -f build/release/CMakeCache.txt ] || options=(-DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF)
+[ -f build/release/build.ninja ] || options=(-DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF)
 CXX=${CXX:-g++} cmake --preset release "${options[@]}" -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS
 cmake --build --preset release --target language_model --parallel "$(nproc)"
 

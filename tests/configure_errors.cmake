@@ -1,5 +1,5 @@
 # Configures the project with one thing missing after another: each time the message must name the package
-# to install. Needs SOURCE (the project), WORK (an own directory), COMPILER and GENERATOR.
+# to install, and what is in `also` where that is set. Needs SOURCE (the project), WORK (an own directory), COMPILER and GENERATOR.
 cmake_minimum_required(VERSION 3.21)
 
 # One build tree for all, so that the compiler is looked at once.
@@ -8,8 +8,8 @@ function(without what package)
         -DISOGLOSS_DOCS=OFF ${ARGN} -S ${SOURCE} -B ${WORK}
         RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
     string(REGEX REPLACE "[ \n]+" " " said "${said}")
-    if(result EQUAL 0 OR NOT said MATCHES "isogloss: .*apt-get install [^.]*${package}")
-        message(FATAL_ERROR "Without ${what}: expected a message that says to install ${package}, "
+    if(result EQUAL 0 OR NOT said MATCHES "isogloss: .*apt-get install [^.]*${package}.*${also}")
+        message(FATAL_ERROR "Without ${what}: expected a message that says to install ${package} ${also}, "
             "found (${result}): ${said}")
     endif()
     message("without ${what}: says to install ${package}")
@@ -26,7 +26,20 @@ without_package(BLAS libopenblas-openmp-dev)
 without_package(LAPACK libopenblas-openmp-dev)
 without_package(xtensor-blas libxtensor-blas-dev)
 without_package(xsimd libxsimd-dev)
+set(also "leave io out of ISOGLOSS_COMPONENTS")
 without_package(nlohmann_json nlohmann-json3-dev)
+unset(also)
+without_package(CLI11 libcli11-dev)
+# A benchmark that is asked for by name
+without(benchmark libbenchmark-dev ${found_again} -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_BENCHMARKS=cells)
+# What a program alone needs is not needed for another.
+execute_process(COMMAND ${CMAKE_COMMAND} -DISOGLOSS_EXAMPLES=01_first_model -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_TESTS=OFF
+    -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON ${WORK}
+    RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(NOT result EQUAL 0)
+    message(FATAL_ERROR "01_first_model without CLI11: expected a configuration, found (${result}): ${said}")
+endif()
+set(found_again -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF -DISOGLOSS_TESTS=ON -DISOGLOSS_EXAMPLES=ON)
 without_package(Catch2 catch2)
 
 # Names that there are not

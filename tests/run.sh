@@ -26,7 +26,7 @@ changed() { # preset label
         benchmarks) inputs=("build/$1/benchmarks" benchmarks tests/{benchmarks,mpi}) ;;
         core) inputs=("$tests/tests_core" CMakeLists.txt pyproject.toml CITATION.cff packaging include) ;;
         examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/{examples,mpi}) ;;
-        docs) inputs=("$tests"/docs_* ./*.md docs tests/docs include examples benchmarks/peers/README.md) ;;
+        docs) inputs=("$tests"/docs_* ./*.md LICENSE docs tests/{docs,distributed} include examples benchmarks/peers/README.md) ;;
         distributed) inputs=("$tests"/{tests_distributed,mpi_ranks,mpi_lds} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
         project) inputs=(CMakeLists.txt {examples,benchmarks,tests}/CMakeLists.txt .cmake include src docs tools conanfile.py packaging
@@ -35,6 +35,7 @@ changed() { # preset label
         io) inputs=("$tests/tests_io" tests/io/*.py "$tests"/{write_for_numpy,read_npy,list_tensors} docs/io/npy.md) ;;
         *) inputs=("$tests/tests_$2" "tests/$2"/*.py) ;;
     esac
+    inputs+=({tests,examples,benchmarks}/CMakeLists.txt tests/fuzz/CMakeLists.txt tests/meta.cmake)  # which say what tests there are
     [ ! -e "build/$1/passed/$2" ] ||
         [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" \( -type f -o -type d ! -path 'build/*' \) -print -quit 2>/dev/null)" ]  # folders: of what was removed
 }
@@ -60,12 +61,14 @@ pass_tests() { # preset
 
 say "Optimised build"
 cache=build/release/CMakeCache.txt
-if [ -n "${CXX:-}" ] && [ -e $cache ]; then  # CMake looks at CXX in a new folder alone
+if [ -e $cache ]; then  # CMake looks at CXX in a new folder alone
     found=$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' $cache)
-    [ "$found" = "$(command -v "$CXX")" ] || {
-        echo "tests/run.sh: found CXX=$CXX, but build/release was configured with $found; remove that folder, or leave CXX out" >&2
+    wanted=$(command -v "${CXX:-g++}" || true)
+    # Compared as files: c++ and g++ may be one compiler. A configuration that found none is begun anew.
+    if [ -x "$found" ] && [ "$(readlink -f "$found")" != "$(readlink -f "$wanted")" ]; then
+        echo "tests/run.sh: found build/release configured with $found, expected ${CXX:-g++}; remove that folder, or give CXX=$found" >&2
         exit 2
-    }
+    fi
 fi
 # Everything, whatever the folder was configured with before.
 CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS "-DISOGLOSS_BENCHMARKS=cells;ranks_step" \
