@@ -15,10 +15,25 @@ namespace tagged {
 
 namespace ig = isogloss;
 
+/// Numbers for strings that occur at least twice in the training text; 0 for any other.
+class Repeated {
+public:
+    ig::Index size() const { return known_.size(); }
+    /// With `learn`, a string gets its number at its second occurrence, so that a model learns 0 from the first.
+    ig::Token number(const std::string& s, bool learn) {
+        if (!learn) return std::max(known_.find(s), ig::Token{0});
+        if (seen_.find(s) >= 0) return known_.insert(s);
+        seen_.insert(s);
+        return 0;
+    }
+
+private:
+    ig::text::WordIndex seen_, known_{"<unk>"};
+};
+
 /// Numbering of words, of their endings and of tags.
 struct Numbers {
-    ig::text::WordIndex seen;                         ///< all of the training text
-    ig::text::WordIndex word{"<unk>"}, end{"<unk>"};  ///< those that occur twice there; 0: any other
+    Repeated word, end;
     Tags tags;
 };
 
@@ -44,17 +59,11 @@ inline ig::Index count_correct(const auto& scores, const Batch& b) {  ///< see c
 }
 
 /// The sentences of a CoNLL-U file, those of similar length in one batch of at most `columns`. The ending of
-/// a word is its last three bytes. With `learn`, words and endings get numbers at their second occurrence, so
-/// that a model learns `<unk>` from the first. Throws what read_tagged does.
+/// a word is its last three bytes. With `learn`, words and endings get numbers, see Repeated. Throws what
+/// read_tagged does.
 inline std::vector<Batch> read(const std::string& path, Numbers& numbers, std::size_t columns, bool learn) {
     const auto text = read_tagged(path, "conllu", numbers.tags);
     const auto length = [&](std::size_t s) { return text.starts[s + 1] - text.starts[s]; };
-    const auto number = [&](ig::text::WordIndex& known, const std::string& s) {
-        if (!learn) return std::max(known.find(s), ig::Token{0});
-        if (numbers.seen.find(s) >= 0) return known.insert(s);
-        numbers.seen.insert(s);
-        return ig::Token{0};
-    };
     std::vector<std::size_t> order(text.starts.size() - 1);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return length(a) < length(b); });
@@ -70,8 +79,8 @@ inline std::vector<Batch> read(const std::string& path, Numbers& numbers, std::s
                 const std::string& word = text.words[text.starts[s] + t];
                 const std::size_t at = t * count + c,
                                   end = word.size() - std::min<std::size_t>(3, word.size());
-                b.word[at] = number(numbers.word, word);
-                b.end[at] = number(numbers.end, "-" + word.substr(end));  // seldom a word in `seen`
+                b.word[at] = numbers.word.number(word, learn);
+                b.end[at] = numbers.end.number(word.substr(end), learn);
                 b.tag[at] = text.tags[text.starts[s] + t];
             }
         batches.push_back(std::move(b));

@@ -1,4 +1,5 @@
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/riemannian/dynamic.hpp>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -132,6 +133,18 @@ TEST_CASE("Gradients of weights that do not move do not add up", "[metric][dynam
     });
     CHECK(empty);
     CHECK(m.weights() == all.weights());
+}
+
+TEST_CASE("An update of another graph is refused", "[metric][dynamic][errors]") {
+    Model<double> m, other;
+    DynamicUpdate<double> update(other.g.parameters("lstm*"), {.rule = DynamicRule::sgd, .rate = 0.5});
+    CHECK_THROWS_MATCHES(evaluate_dynamically(m.g, m.l, m.x, m.y, m.batches(), update), UsageError,
+                         says("evaluate_dynamically", "'lstm.", "of another graph"));
+    CHECK_THROWS_MATCHES(collect_mean_squares(m.g, m.l, m.x, m.y, m.batches(), update), UsageError,
+                         says("collect_mean_squares", "of another graph"));
+    RiemannianDynamic<double> by_metric(other.g, other.g.parameters(), {});
+    CHECK_THROWS_MATCHES(evaluate_dynamically(m.g, m.l, m.x, m.y, m.batches(), by_metric), UsageError,
+                         says("of another graph"));
 }
 
 TEST_CASE("A gradient that already counts is not lost", "[metric][dynamic]") {

@@ -209,6 +209,8 @@ TEST_CASE("A cache refuses options out of range, and asks for no memory after it
     CHECK_THROWS_MATCHES(cache.probability(s.state(0), -1), UsageError,
                          says("the word -1", "expected 0 or more"));
     CHECK_THROWS_MATCHES(cache.mixed(s.state(0), -1, 0.5), UsageError, says("the word -1"));
+    for (const double wrong : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()})  // a loss in nats, say
+        CHECK_THROWS_MATCHES(cache.mixed(s.state(0), 1, wrong), UsageError, says("neural cache", "model = "));
     const auto before = allocations();
     cache.follow({s.state(10), 20, 3}, s.next.data() + 10, theta, nothing);
     cache.add(s.state(0), 1);

@@ -35,6 +35,11 @@ TEST_CASE("WordTable refuses sizes and numbers that make no sense", "[metric][wo
     REQUIRE_THROWS_MATCHES(WordTable({}, 1, {}), DataError, says("0 words"));
     REQUIRE_THROWS_MATCHES(WordTable(words, 2, values, {.restrict_to = -1}), DataError,
                            says("restrict_to = -1"));
+    const WordTable table(words, 2, values);
+    REQUIRE_THROWS_MATCHES(table.cosine(0, table.find("c")), UsageError,
+                           says("word table: found index -1, expected 0 to 1", "find()"));
+    REQUIRE_THROWS_MATCHES(table.row(2), UsageError, says("found index 2"));
+    REQUIRE_THROWS_MATCHES(table.word(-1), UsageError, says("found index -1"));
     values[2] = std::numeric_limits<float>::infinity();
     REQUIRE_THROWS_MATCHES(WordTable(words, 2, values), NumericError, says("'b'", "not finite"));
 }

@@ -266,3 +266,20 @@ TEMPLATE_TEST_CASE("Gradients whose squares are no numbers are refused or said t
     update.collect();  // nothing is squared
     CHECK(b.values() == before);
 }
+
+TEST_CASE("Two dynamic updates do not share weights", "[update][dynamic][errors]") {
+    Two<double> b;
+    const Numbers before = b.values();
+    DynamicUpdate<double> first(b.g.parameters("w"), {.rule = DynamicRule::sgd, .rate = 1});
+    {
+        DynamicUpdate<double> second(b.g.parameters(), {.rule = DynamicRule::sgd, .rate = 1});
+        b.gradients({1, 1}, {1, 1});
+        first.step();
+        b.gradients({1, 1}, {1, 1});
+        CHECK_THROWS_MATCHES(second.step(), UsageError,
+                             says("dynamic update: step()", "'w'", "those of a dynamic update"));
+    }
+    CHECK(b.values() != before);
+    first.restore();
+    CHECK(b.values() == before);
+}

@@ -214,3 +214,29 @@ TEST_CASE("Weight drop says what is wrong", "[update][weight_drop]") {
     REQUIRE_THROWS_MATCHES((WeightDrop<float>(g.parameters(), {})), UsageError,
                            says("'E'", "norm 1", "exclude it"));
 }
+
+TEST_CASE("While entries are dropped nothing else writes the weights", "[update][weight_drop][errors]") {
+    Layer<double> m;
+    auto drop = m.drop(0.5), other = m.drop(0.5, 2);
+    Sgd<double> sgd(m.g.parameters(), {.rate = 1});
+    Adam<double> adam(m.g.parameters(), {.rate = 1});
+    WeightAverage<double> average(m.g.parameters());
+    DynamicUpdate<double> dynamic(m.g.parameters("lstm.U"), {.rule = DynamicRule::sgd, .rate = 1});
+    average.add();
+    const Numbers before = m.U();
+    {
+        const WeightDrop<double>::Dropped dropped(drop);
+        const auto refused = [](const char* who) { return says(who, "'lstm.U'", "those of a weight drop"); };
+        CHECK_THROWS_MATCHES(WeightDrop<double>::Dropped(other), UsageError, refused("weight drop"));
+        m.forward();
+        m.g.backward(m.l);
+        CHECK_THROWS_MATCHES(sgd.step(), UsageError, refused("sgd: step()"));
+        CHECK_THROWS_MATCHES(adam.step(), UsageError, refused("adam: step()"));
+        CHECK_THROWS_MATCHES(dynamic.step(), UsageError, refused("dynamic update: step()"));
+        CHECK_THROWS_MATCHES(average.add(), UsageError, refused("add()"));
+        CHECK_THROWS_MATCHES(average.swap(), UsageError, refused("swap()"));
+    }
+    CHECK(m.U() == before);
+    sgd.step();
+    CHECK(m.U() != before);
+}

@@ -113,12 +113,16 @@ public:
                       "isogloss: the node's setup() does not accept these inputs; its parameters after "
                       "Setup<T>& are the "
                       "wiring rule, and all handles must come from a graph of the same scalar type");
+        static_assert(
+            !AcceptsInputs<N, T, Inputs...> || ReturnsOutput<N, T, Inputs...>,
+            "isogloss: the node's setup() returns void; expected the handle of what the node makes, a "
+            "sequence, logits or a loss");
         static_assert(HasForward<N, T>, "isogloss: a node needs `void forward(Forward<T>&)`");
         static_assert(
             HasBackward<N, T>,
             "isogloss: a node needs `template <class Quantity> void backward(Backward<T, Quantity>&)`");
 
-        if constexpr (HasOptions<N> && AcceptsInputs<N, T, Inputs...> && HasForward<N, T> &&
+        if constexpr (HasOptions<N> && ReturnsOutput<N, T, Inputs...> && HasForward<N, T> &&
                       HasBackward<N, T>) {
             return all_or_nothing("node", name, [&] {
                 NodeRecord<T> record = begin_node(name);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <isogloss/array.hpp>
+#include <isogloss/error.hpp>
 #include <isogloss/random.hpp>
 #include <utility>
 
@@ -16,15 +17,17 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// do not depend on what else is in the model, nor on the scalar type (except for rounding).
 using Init = std::function<double(const Random& random, Index rows, Index cols, Index row, Index col)>;
 
-/// Uniform on [-bound, bound].
+/// Uniform on [-bound, bound], bound ≥ 0.
 inline Init uniform(double bound) {
+    require("uniform", "bound", bound, 0);
     return [bound](const Random& r, Index, Index cols, Index i, Index j) {
         return bound * (2 * r.uniform(i * cols + j) - 1);
     };
 }
 
-/// Normal with mean 0 and the given standard deviation.
+/// Normal with mean 0 and the given standard deviation, ≥ 0.
 inline Init normal(double deviation) {
+    require("normal", "deviation", deviation, 0);
     return [deviation](const Random& r, Index, Index cols, Index i, Index j) {
         return deviation * r.normal(i * cols + j);
     };
@@ -48,11 +51,14 @@ inline Init identity(double scale = 1) {
 }
 
 /// One value per equal block of columns, for the biases of gates: block k of the columns starts at
-/// values[k]. Throws UsageError if there are none.
+/// values[k]. Throws UsageError if there are none, and for a weight whose columns are not so many equal blocks.
 inline Init per_block(Array<double> values) {
     if (values.empty())
         throw UsageError("per_block: found no values, expected one for each block of columns");
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
+        if (cols % std::ssize(values) != 0)
+            throw UsageError("per_block: found ", values.size(), " values for ", cols,
+                             " columns, expected a number that divides them into equal blocks");
         return values[j * std::ssize(values) / cols];
     };
 }

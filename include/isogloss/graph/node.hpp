@@ -19,6 +19,7 @@
 #include <isogloss/graph/pass.hpp>
 #include <isogloss/graph/setup.hpp>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -33,6 +34,11 @@ concept HasOptions = requires(N n) {
 template <class N, class T, class... Inputs>
 concept AcceptsInputs = requires(N n, Setup<T>& s, Inputs... inputs) {
     n.setup(s, inputs...);
+};
+/// And returns something.
+template <class N, class T, class... Inputs>
+concept ReturnsOutput = AcceptsInputs<N, T, Inputs...> && requires(N n, Setup<T>& s, Inputs... inputs) {
+    requires !std::is_void_v<decltype(n.setup(s, inputs...))>;
 };
 /// N runs forward.
 template <class N, class T>

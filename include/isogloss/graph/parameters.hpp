@@ -32,14 +32,19 @@ template <class Records> std::string names_of(const Records& records) {
     return all.empty() ? "none" : all;
 }
 
-/// Throws UsageError for a call that reads or writes parameters while the values of one are temporary, see
-/// Parameter::temporary. `call`: what is refused, a verb.
+/// Throws UsageError for a call that reads or writes parameters, given as records or pointers to them, while the
+/// values of one are temporary, see Parameter::temporary. `call`: what is refused, a verb.
 template <class Records>
 void require_lasting(const Records& parameters, std::string_view who, std::string_view call) {
-    for (const auto& p : parameters)
+    const auto check = [&](const auto& p) {
         if (!p.temporary.empty())
             throw UsageError(who, ": ", call, " while the values of '", p.name, "' are those of a ",
                              p.temporary, ", which restores others; ", call, " after it has done so");
+    };
+    for (const auto& p : parameters) {
+        if constexpr (requires { p->temporary; }) check(*p);
+        else check(p);
+    }
 }
 
 /// Throws UsageError for a call that needs the gradients of a graph without any.

@@ -1,6 +1,7 @@
 /// @file metric/evaluate_dynamically.hpp  The perplexity of a graph whose weights adapt to the text.
 #pragma once
 
+#include <algorithm>
 #include <isogloss/metric/evaluate.hpp>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
@@ -30,6 +31,15 @@ private:
     Parameters<T> all_;
 };
 
+/// Throws UsageError for an update whose weights are not those of the graph.
+template <class T, class Update> void require_own(const char* who, Graph<T>& g, const Update& update) {
+    if constexpr (requires { update.group(); })
+        for (const auto* p : update.group())
+            if (std::ranges::none_of(g.store().parameters, [&](const auto& own) { return &own == p; }))
+                throw UsageError(who, ": the update moves '", p->name,
+                                 "' of another graph; expected parameters of the graph that is evaluated");
+}
+
 }  // namespace detail
 
 /// The perplexity of a text under dynamic evaluation: each batch is predicted and counted, and then the weights
@@ -51,6 +61,7 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
         Update& update;
         ~Restore() { update.restore(); }
     };
+    detail::require_own("evaluate_dynamically", g, update);
     const detail::BorrowedGradients<T> gradients("evaluate_dynamically", g);
     const Restore restore{update};
     const Evaluation<T> evaluation(g);
@@ -74,6 +85,7 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
 template <class T, class Update, class GoOn = NoCallback>
 void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, Update& update,
                           GoOn&& go_on = {}) {
+    detail::require_own("collect_mean_squares", g, update);
     const detail::BorrowedGradients<T> gradients("collect_mean_squares", g);
     const Evaluation<T> evaluation(g);
     for (const auto& batch : batches) {

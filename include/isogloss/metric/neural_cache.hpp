@@ -88,9 +88,10 @@ public:
         weigh(scores_.data(), size_, w, std::span(&options_.flatness, 1), &p);
         return p;
     }
-    /// p(w) of the mixture, given p_model(w).
+    /// p(w) of the mixture, given p_model(w) in [0, 1].
     double mixed(const T* h, Token w, double model) {
         require_word(w);
+        require("neural cache", "model", model, 0, 1 + 1e-3);  // rounded in the type of the graph
         return size_ == 0 ? model : (1 - options_.weight) * model + options_.weight * probability(h, w);
     }
     /// The same for all words: p [V] is p_model on entry, the mixture on exit. UsageError if the cache

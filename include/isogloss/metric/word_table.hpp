@@ -31,13 +31,15 @@ inline std::string folded(std::string_view word) {
 /// A copy of word vectors with rows of norm 1, so that an inner product is a cosine.
 ///
 ///     WordTable of_a_file(vectors.words.words(), vectors.dimension, vectors.values);
-///     WordTable of_a_model(vocabulary.words(), E.cols, {E.data, size_t(E.rows * E.cols)});
+///     const auto& E = g.parameter("E");
+///     WordTable of_a_model(vocabulary.words(), E.cols, {E.value, size_t(E.size())});
 ///
 /// A vector of zeros has no direction: its word counts as missing.
 ///
 /// Shapes   words: V of them, the first of duplicates counts;  values [V, n], row-major
 /// Options  see WordTableOptions
-/// Errors   DataError: sizes that do not fit, no words. NumericError: a vector whose norm is not finite
+/// Errors   DataError: sizes that do not fit, no words. NumericError: a vector whose norm is not finite. UsageError: an
+///          index that no word has
 class WordTable {
 public:
     WordTable(std::span<const std::string> words, Index dimension, std::span<const float> values,
@@ -75,13 +77,20 @@ public:
         return options_.fold_case ? folded(word) : std::string(word);
     }
     /// Word `i`, as it is looked up.
-    const std::string& word(Index i) const { return index_.words()[i]; }
+    const std::string& word(Index i) const { return index_.words()[require_index(i)]; }
     /// Its vector, of norm 1.
-    const float* row(Index i) const { return unit_.data() + i * dimension_; }
+    const float* row(Index i) const { return unit_.data() + require_index(i) * dimension_; }
     /// Cosine of the angle between two words' vectors.
     double cosine(Index i, Index j) const { return kernel::plain::dot(dimension_, row(i), row(j)); }
 
 private:
+    Index require_index(Index i) const {
+        if (i < 0 || i >= size())
+            throw UsageError("word table: found index ", i, ", expected 0 to ", size() - 1,
+                             "; find() gives -1 for a word without a vector");
+        return i;
+    }
+
     Index dimension_;
     WordTableOptions options_;
     text::WordIndex index_;

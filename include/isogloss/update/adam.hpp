@@ -50,6 +50,7 @@ public:
     /// One step; returns the norm of the gradient before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite or too large, or a row held at norm 1 would lose its direction.
     double step() {
+        graph::require_lasting(group_, "adam", "step()");
         const SubnormalsAreZero flush;  // averages of gradients that have become 0 decay to 0
         const double d = this->divisor(), norm = direction_norm(group_, d, 0);
         const auto k = static_cast<double>(steps_ + 1);

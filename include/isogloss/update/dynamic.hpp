@@ -160,9 +160,11 @@ private:
 
     // Replaces each number w by moved(w, g, w0, square).
     template <class Moved> void move(const Moved& moved) {
-        if (!moved_)
+        if (!moved_) {
+            graph::require_lasting(group_, "dynamic update", "step()");  // of another owner
             for (std::size_t k = 0; k < group_.size(); ++k)
                 std::copy_n(group_[k].value, group_[k].size(), trained_[k].begin());
+        }
         const auto square = [&](std::size_t k) { return rms() ? squares_[k].data() : trained_[k].data(); };
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];

@@ -42,6 +42,7 @@ public:
     /// One step; returns the norm of the direction before clipping. Throws NumericError and changes
     /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
     double step() {
+        graph::require_lasting(group_, "sgd", "step()");
         const double d = this->divisor(), norm = direction_norm(group_, d, options_.weight_decay);
         if (!momentum_.empty()) {
             step_by_momentum(d, norm);

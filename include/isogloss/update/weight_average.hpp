@@ -34,7 +34,8 @@ struct WeightAverageOptions {
 ///
 /// Memory   one copy of the group's weights
 /// Errors   UsageError: λ out of range; an empty group; rows held at norm 1, whose averages would be shorter; add(),
-///          or a load of parameters alone, while the averages are in use
+///          or a load of parameters alone, while the averages are in use; add() and swap() while the weights are
+///          temporary ones of a WeightDrop or DynamicUpdate
 /// Source   Polyak, Juditsky 1992, "Acceleration of stochastic approximation by averaging"; with exponential
 ///          decay: Ruppert 1988 and common practice
 template <class T> class WeightAverage {
@@ -66,6 +67,7 @@ public:
     /// Takes the weights into the averages.
     void add() {
         require_out("add()");
+        graph::require_lasting(group_, who_, "add()");
         const SubnormalsAreZero flush;  // averages of weights that have become 0 would be subnormal for long
         ++count_;
         const T weight = static_cast<T>(std::max(forget_, 1 / static_cast<double>(count_)));
@@ -83,6 +85,7 @@ public:
     /// Exchanges weights and averages; without effect before the first add().
     void swap() {
         if (count_ == 0) return;
+        graph::require_lasting(group_, who_, "swap()");
         swapped_ = !swapped_;
         for (std::size_t k = 0; k < mean_.size(); ++k)
             std::swap_ranges(mean_[k].begin(), mean_[k].end(), group_[k].value);

@@ -84,6 +84,7 @@ public:
 private:
     void begin() {
         if (dropped_) throw UsageError("weight drop: entries are dropped already; end that pass first");
+        graph::require_lasting(group_, "weight drop", "drop");  // of another owner
         group_.require_no_gradients("weight drop");
         dropped_ = true;
         ++step_;

@@ -96,6 +96,7 @@ public:
     void decay(double lambda) { all_.decay(lambda); }  ///< see DynamicUpdate
     /// The update of the other parameters.
     DynamicUpdate<T>& rest() { return all_; }
+    const Parameters<T>& group() const { return all_.group(); }  ///< all parameters that it moves
 
     /// After a backward pass over training text: see DynamicUpdate::collect().
     void collect() {

@@ -132,6 +132,7 @@ public:
     /// and changes no weight when a gradient or the metric is not finite; the averages of a metric that is not
     /// start anew.
     double step() {
+        graph::require_lasting(group_, "riemannian", "step()");
         const SubnormalsAreZero flush;
         const double d = this->divisor();
         direction_norm(group_, d, 0);
