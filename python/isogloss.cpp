@@ -270,10 +270,7 @@ struct LanguageModel {
             try {
                 line.unknowns = it.vocabulary.encode(text, line.tokens);
             } catch (const ig::DataError& error) {
-                std::string_view what = ig::cause_of(error.what());
-                if (const std::string_view who = "line to encode: "; what.starts_with(who))
-                    what.remove_prefix(who.size());
-                throw ig::DataError("line ", lines.size(), ": ", what);
+                throw ig::DataError("line ", lines.size(), ": ", lm::fault_of_line(error));
             }
         }
         lm::score_all(it, lines);

@@ -1,11 +1,11 @@
 /// @file complete.cpp  The most probable next words after the beginning of a line.
 #include <iostream>
 #include <string>
-#include <string_view>
 
 #include "print.hpp"
 #include "report.hpp"
 #include "sampling.hpp"
+#include "scoring.hpp"
 
 namespace lm {
 
@@ -54,10 +54,7 @@ int complete(const CompleteOptions& o) {
         try {
             complete(it, line, o);
         } catch (const ig::DataError& error) {
-            std::string_view what = ig::cause_of(error.what());
-            if (const std::string_view who = "line to encode: "; what.starts_with(who))
-                what.remove_prefix(who.size());
-            throw ig::DataError("standard input:", lines + 1, ": ", what);
+            throw ig::DataError("standard input:", lines + 1, ": ", fault_of_line(error));
         }
     }
     if (lines == 0) throw ig::DataError("standard input: the text is empty; expected at least one line");

@@ -64,7 +64,9 @@ public:
               [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        csv_.append([&](std::string_view found) {  // another training may have added the column meanwhile
+        csv_.append([&](std::string_view found) {
+            // Another training may have added the column meanwhile, or begun the file anew without it.
+            const std::string distance = r.subspace ? exact(*r.subspace) : "";
             return ig::message(
                 run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',', exact(r.train_perplexity),
                 ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',', exact(r.seconds), ',',
@@ -72,7 +74,7 @@ public:
                 exact(r.gradient_norm), ',', exact(r.largest_gradient_norm), ',', exact(r.clipped_share), ',',
                 exact(r.largest_row), ',', csv_field(r.largest_row_word), ',',
                 r.tau_log_v ? exact(*r.tau_log_v) : "", ',', exact(r.cpu_seconds),
-                found == wide_header() ? "," : "", r.subspace ? exact(*r.subspace) : "");
+                found == wide_header() ? "," + distance : "");
         });
     }
 

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <iomanip>
 #include <isogloss/types.hpp>
 #include <locale>
 #include <sstream>
 #include <string>
+
+#include "../shared/exact.hpp"
 
 namespace lm {
 
@@ -30,11 +31,7 @@ inline std::string fixed(double x, int digits) {
     return out.str();
 }
 
-/// The shortest decimal form that reads back as the same number.
-inline std::string exact(double x) {
-    char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
-}
+using files::exact;
 
 /// A perplexity with two decimals; a very large one with its exponent, "5.09e+23".
 inline std::string perplexity_in_words(double p) {

@@ -1,5 +1,6 @@
 """Trainings of the program language_model for tables.py and recipes.py: what a run needs, how it is stopped and resumed, and with which options."""
 import argparse
+import contextlib
 import fcntl
 import json
 import os
@@ -13,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from tables_report import Refused, log_rows
+from tables_report import Refused, lock, log_rows
 
 OURS = 'corpus preset train valid test model log resume overwrite seed threads precision'.split()  # set for every run
 PRECISIONS = ['fp32', 'bf16', 'auto']
@@ -76,7 +77,7 @@ class Run:
         """The steps, as long as no other call takes them for the same run: both would write its output, and read each other's."""
         with open(self.base + '.out', 'ab') as out:
             try:
-                fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Failed(f"found another call at this run, which writes '{self.base}.out', expected one at a time. Wait until it has ended, or "
                              'give another --folder') from None
@@ -211,11 +212,21 @@ def require_same_options(path, given):
 
 
 def record_options(path, given):
-    """Writes the record of options, whole, unless it is there."""
-    if not os.path.exists(path):
-        with open(path + '.part', 'w', encoding='utf-8') as f:
-            f.write(given + '\n')
-        os.replace(path + '.part', path)
+    """Writes the record of options, whole, unless it is there. Of calls at the same time the first writes it, and others must have the same."""
+    if os.path.exists(path):
+        return
+    own = f'{path}.part{os.getpid()}'
+    with open(own, 'w', encoding='utf-8') as f:
+        f.write(given + '\n')
+    try:
+        os.link(own, path)
+    except FileExistsError:
+        require_same_options(path, given)
+    except OSError:  # a file system without hard links
+        os.replace(own, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(own)
 
 
 def require_program_and_texts(o, corpus):

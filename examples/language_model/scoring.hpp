@@ -1,9 +1,11 @@
 /// @file scoring.hpp  Log probabilities of lines, with common prefixes read once.
 #pragma once
 
+#include <isogloss/error.hpp>
 #include <isogloss/metric/score_hypotheses.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model_file.hpp"
@@ -18,6 +20,14 @@ struct Line {
     double log_probability = 0;  ///< nats, the line end included
     double mean() const { return log_probability / static_cast<double>(tokens.size()); }
 };
+
+/// What is wrong with a line that the vocabulary does not encode, for a message that says which line it
+/// is. The result refers to the text of the error.
+inline std::string_view fault_of_line(const ig::DataError& error) {
+    constexpr std::string_view who = "line to encode: ";
+    const std::string_view what = ig::cause_of(error.what());
+    return what.substr(what.starts_with(who) ? who.size() : 0);
+}
 
 /// Scores lines in any order, each from a fresh state with a line end fed first.
 inline void score_all(LoadedModel& it, std::span<Line> lines) {

@@ -27,9 +27,10 @@ import sys
 
 from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
-from tables_report import (ALL_ROWS, CHANGES, CHANGES_RUN, CURVES, DEPTH, DISTANCES, HEADER, HERE, LAYERS, ROWS, RUN, TABLES, TUNED_HEADER,
-                           TUNED_RUN, UNITS, Refused, append_result, best_gamma, by_gamma, compare, curves, figure, log_distances,
-                           markdown_changes, read_by_epoch, read_changes, read_options, read_results, read_tuned, report, require_alike, trials)
+from tables_report import (ALL_ROWS, CHANGED, CHANGES, CHANGES_RUN, CURVES, DEPTH, DISTANCES, HEADER, HERE, LAYERS, PRINTED, RESULTS, ROWS, RUN, TABLES,
+                           TUNED, TUNED_HEADER, TUNED_RUN, UNITS, Refused, append_result, best_gamma, by_gamma, compare, curves, figure, log_distances,
+                           markdown_changes, read_by_epoch, read_changes, read_options, read_results, read_tuned, report, require_alike, require_results,
+                           trials)
 
 # The options of each row on top of the preset. The bias is explicit: a training begun without it is refused, not continued.
 OPTIONS = {
@@ -48,8 +49,19 @@ RECIPES = {
     'ptb-medium': f'--scheme recurrent --keep-input 0.7 --keep-state 0.65 --keep-between 0.75 --keep-output 0.55 --temperature 10 {SCHEDULE} --epochs 48',
     'wikitext-2-small': f'--scheme recurrent --keep-input 0.85 --keep-state 0.8 --keep-between 0.9 --keep-output 0.8 --temperature 10 {SCHEDULE} --epochs 30',
 }
-# Those of the pages, which report and the like read; a run records its own in its folder unless told otherwise.
-RESULTS, PRINTED, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'printed.csv', 'gamma.csv', 'changes.csv'))
+AUGMENTED = ['--temperature', '--gamma', '--alpha', '--target']  # options of the augmented loss, which the program refuses with cross-entropy
+
+
+def without_augmented(options):
+    """Options of the training less those of the augmented loss."""
+    kept, rest = [], iter(options)
+    for option in rest:
+        name, equals, _ = option.partition('=')
+        if name not in AUGMENTED:
+            kept.append(option)
+        elif not equals:
+            next(rest, None)  # its value
+    return kept
 
 
 class TableRun(Run):
@@ -90,13 +102,12 @@ class TableRun(Run):
         o = self.o
         corpus, preset = TABLES[o.table]
         threads = ['--threads', str(o.threads)]
-        recipe = o.recipe
-        if '--loss ce' in OPTIONS[self.row]:
-            recipe = re.sub(r'--temperature \S+ ', '', recipe)  # of the augmented loss
+        more = [*o.extra, *o.recipe.split()]
+        if re.findall(r'--loss[ =](\S+)', ' '.join([OPTIONS[self.row], *self.last]))[-1] == 'ce':  # a change of `try` may have another
+            more = without_augmented(more)
         yield from self.execute(
             'train', '--corpus', corpus, '--preset', preset, *OPTIONS[self.row].split(), '--seed', str(self.seed), '--precision', o.precision,
-            '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *o.extra,
-            *recipe.split(), *self.last)
+            '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *more, *self.last)
         perplexities = []
         for part in self.parts:
             printed = yield from self.execute('evaluate', '--model', self.model, '--text', text_of(corpus, part), *threads)
@@ -222,6 +233,8 @@ def tune(o):
 def try_changes(o):
     """The command try."""
     require_row(o)
+    if o.plain:
+        require_results(o.plain, '--plain')
     changes = dict(o.change)
     if len(changes) < len(o.change):
         raise Refused(f"found --change with the names {', '.join(name for name, _ in o.change)}, expected each name once")

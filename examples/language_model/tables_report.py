@@ -1,5 +1,6 @@
 """Output of tables.py and recipes.py: results and how they were made, the tables of the page, curves."""
 import csv
+import errno
 import fcntl
 import io
 import math
@@ -33,10 +34,27 @@ CURVES, DISTANCES = 'table,row,seed,epoch,valid', 'table,row,seed,epoch,distance
 CHANGES = 'table,row,change,options,seed,epoch,valid'
 CHANGES_RUN = ['table', 'row', 'change', 'seed']
 NONE = 'no finished training yet'
+# Those of the pages, which report and the like read; a run records its own in its folder unless told otherwise.
+RESULTS, PRINTED, TUNED, CHANGED = (os.path.join(HERE, 'results', name) for name in ('tables.csv', 'printed.csv', 'gamma.csv', 'changes.csv'))
 
 
 class Refused(Exception):
     """A request that cannot be met: what was found, what was expected and what to do."""
+
+
+def require_results(path, option='--results', command='run'):
+    """Refuses a file of results that is not there, which reads as one without lines: a page would lose its tables."""
+    if not os.path.exists(path):
+        raise Refused(f"found no file '{path}', expected results of {command}. Correct {option}")
+
+
+def lock(file, how):
+    """Locks an open file (flock); does nothing on a file system without locks, as the program does."""
+    try:
+        fcntl.flock(file, how)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
 
 
 def read_lines(path, header, run, fine, expected):
@@ -44,7 +62,7 @@ def read_lines(path, header, run, fine, expected):
     fine(row) converts a row and returns whether it is one of `expected`."""
     if not os.path.exists(path):
         return []
-    with open(path, newline='', encoding='utf-8', errors='replace') as f:
+    with open(path, newline='', encoding='utf-8-sig', errors='replace') as f:  # an editor may have put a byte order mark there
         lines = f.read().splitlines()
     if lines and lines[0] != header:
         raise Refused(f"found the first line '{lines[0]}' in '{path}', expected '{header}': these are not results of this "
@@ -147,7 +165,7 @@ def append_result(path, header, run, *lines, **with_it):
     and what is there is only checked to be of this kind."""
     places = [header.split(',').index(name) for name in run]
     with open(path, 'a+b', buffering=0) as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
+        lock(f, fcntl.LOCK_EX)
         f.seek(0)
         before = f.read()
         key = [str(lines[0][i]) for i in places] if lines else None
@@ -184,7 +202,7 @@ def lines_beside(path, header):
     """The lines of a file beside results, without its header; none if there is no file. Bytes that are not UTF-8 stay what they are."""
     if not os.path.exists(path):
         return []
-    with open(path, encoding='utf-8', errors='surrogateescape') as f:
+    with open(path, encoding='utf-8-sig', errors='surrogateescape') as f:
         lines = f.read().splitlines()
     if lines and lines[0] != header:
         found = lines[0].encode(errors='replace').decode()
@@ -348,7 +366,7 @@ def markdown_compared(table, files):
     """Finished runs of a table in several results, a line for each of them and each row, and their distances; options that all have stand above."""
     found, distances = [], {}
     for path in files:
-        name, made = os.path.basename(path).removesuffix('.csv'), read_options(path, RUN)
+        name, made = name_of(path), read_options(path, RUN)
         results = [r for r in read_results(path) if r['table'] == table]
         for row in ROWS[table]:
             if (runs := [r for r in results if r['row'] == row]):
@@ -399,6 +417,7 @@ def put(o, made, results, command):
 
 def report(o):
     """The command report."""
+    require_results(o.results)
     made = markdown(read_results(o.results), read_options(o.results, RUN))
     made += markdown_distances(read_by_epoch(o.results, 'subspace', DISTANCES))
     return put(o, made, f"'{o.results}'", 'report')
@@ -406,14 +425,31 @@ def report(o):
 
 def trials(o):
     """The command trials."""
+    for path, option, command in (o.results, '--results', 'run'), (o.tuned, '--tuned', 'tune'), (o.changes, '--changes', 'try'):
+        if path not in (PRINTED, TUNED, CHANGED):  # of which one may not have been made yet
+            require_results(path, option, command)
     made = markdown_tuned(read_tuned(o.tuned), read_options(o.tuned, TUNED_RUN))
     made += markdown_changes(read_changes(o.changes), read_options(o.changes, CHANGES_RUN),
                              read_by_epoch(o.results, 'curves', CURVES), read_options(o.results, RUN))
     return put(o, made.removeprefix('\n'), f"'{o.tuned}' and '{o.changes}'", 'trials')
 
 
+def name_of(results):
+    """What results are called among several."""
+    return os.path.basename(results).removesuffix('.csv')
+
+
+def require_names(results):
+    """Refuses several results of one name, by which their rows and curves are told apart."""
+    names = [name_of(path) for path in results]
+    if same := [name for name in names if names.count(name) > 1]:
+        raise Refused(f"found two files '{same[0]}.csv' among --results, expected different names: what they have is named by them. "
+                      'Rename one, with the files beside it')
+
+
 def compare(o):
     """The command compare."""
+    require_names(o.results)
     if o.check and not o.page:
         raise Refused('found --check without --page, expected the page that is checked. Add --page, or leave --check out')
     tables = {path: {r['table'] for r in read_results(path)} for path in o.results}
@@ -505,17 +541,15 @@ def curves(o):
 
 def figure(o):
     """The command figure: from the curves recorded with the results, named by their files where there are several."""
+    require_names(o.results)
     found = {}
     for results in o.results:
-        name = os.path.basename(results).removesuffix('.csv') + ' ' if len(o.results) > 1 else ''
+        name = name_of(results) + ' ' if len(o.results) > 1 else ''
         runs = [(run, curve) for run, curve in read_by_epoch(results, 'curves', CURVES).items() if run[0] == o.table and curve]
         if not runs:
             raise Refused(f"found no curve of a finished run of {o.table} in '{beside(results, 'curves')}', expected those that `tables.py run "
                           f'{o.table}` records. Run it, or draw the logs of a folder with `tables.py curves`')
         for (_, row, seed), curve in sorted(runs, key=lambda r: (ROWS[o.table].index(r[0][1]), r[0][2])):
-            if (name + row, seed) in found:
-                raise Refused(f"found two files '{name.strip()}.csv' among --results, expected different names: the curves are named by them. "
-                              'Rename one, with the files beside it')
             found[name + row, seed] = list(curve.items())
     draw_curves(o.svg, o.table, found)
     return 0

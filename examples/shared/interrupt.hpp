@@ -1,6 +1,9 @@
 /// @file interrupt.hpp  Ctrl-C as a request that is checked between two steps of work.
 #pragma once
 
+#include <time.h>
+
+#include <atomic>
 #include <csignal>
 #include <iostream>
 
@@ -9,17 +12,35 @@ namespace interrupt {
 /// The signal that requested the end of the work; 0 before any has.
 inline volatile std::sig_atomic_t wanted = 0;
 
+namespace detail {
+
+// When the first SIGINT or SIGTERM came, in milliseconds of a clock that nobody sets; 0 before.
+inline std::atomic<long long> first = 0;
+
+inline long long now() {
+    timespec t = {};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1000LL * t.tv_sec + t.tv_nsec / 1000000 + 1;
+}
+
+}  // namespace detail
+
 /// From now on SIGINT, SIGTERM, SIGHUP (the terminal is closed) and SIGPIPE (the output has no reader any
-/// more) set `wanted` and let the program continue; what it prints after SIGPIPE is lost. The second SIGINT
-/// or SIGTERM ends the program at once. SIGHUP and SIGPIPE may arrive several times for one cause and never
-/// end it; where they were already ignored, for instance by nohup, they stay so.
+/// more) set `wanted` and let the program continue; what it prints after SIGPIPE is lost. A SIGINT or SIGTERM
+/// more than a second after the first ends the program at once; until then it is taken for one of the same
+/// cause, as where a batch system signals a script and its programs, and the script passes the signal on.
+/// SIGHUP and SIGPIPE never end it; where they were already ignored, for instance by nohup, they stay so.
 inline void catch_signals() {
+    if (wanted == 0) detail::first = 0;
     struct sigaction action = {};
     action.sa_handler = [](int signal) {
         if (wanted == 0) wanted = signal;
         if (signal != SIGINT && signal != SIGTERM) return;
-        std::signal(SIGINT, SIG_DFL);
-        std::signal(SIGTERM, SIG_DFL);
+        const long long now = detail::now();
+        long long before = 0;
+        if (detail::first.compare_exchange_strong(before, now) || now - before <= 1000) return;
+        std::signal(signal, SIG_DFL);
+        std::raise(signal);
     };
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);

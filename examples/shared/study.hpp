@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <isogloss/error.hpp>
 #include <isogloss/file/checksum.hpp>
@@ -12,6 +11,8 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+#include "exact.hpp"
 
 namespace files {
 
@@ -37,10 +38,7 @@ public:
     /// Adds an option, named as on the command line without its dashes.
     template <class V> Study& add(std::string name, const V& value) {
         if constexpr (std::is_arithmetic_v<V> && !std::is_same_v<V, bool>) {
-            char digits[32];
-            values_.emplace_back(
-                std::move(name),
-                std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr));
+            values_.emplace_back(std::move(name), exact(value));
         } else {
             values_.emplace_back(std::move(name), ig::message(value));
         }

@@ -2,25 +2,16 @@
 #include "table.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
 #include <string_view>
 
 #include "../shared/csv_log.hpp"
+#include "../shared/exact.hpp"
 #include "../shared/gnuplot.hpp"
 
 namespace study {
-
-namespace {
-
-std::string decimals(double x) {
-    char digits[32];
-    return {digits, std::to_chars(digits, digits + sizeof digits, x).ptr};
-}
-
-}  // namespace
 
 std::vector<Point> points(const Options& o) {
     std::vector<Point> all;
@@ -38,7 +29,7 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
             std::string line = r.point.sweep;
             for (const double x : {r.point.beta, r.point.tau, double(r.point.run), double(r.epoch), r.loss,
                                    r.perplexity, r.distance, r.smallest, r.median, r.largest, r.turn})
-                line.append(1, ',').append(decimals(x));
+                line.append(1, ',').append(files::exact(x));
             out.write(line + "," + r.study + "\n");
         }
     });

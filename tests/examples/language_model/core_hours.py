@@ -80,6 +80,8 @@ def shown():
            "| fast | ptb | cache | 1 | 90.0 | 88.0 | 0.55 | options that were not recorded |\n" in read("page.md").decode()
     recipes("report", "--page", "page.md")
     assert read("page.md") == read(page), "the rest of the page is not as it was"
+    refuses("report", "--page", "page.md", "--results", "mistyped.csv", says=["found no file 'mistyped.csv', expected results of run. Correct --results"])
+    assert read("page.md") == read(page)
 
     recipes("figure", "--results", "r.csv", "--svg", "r.svg")
     svg = read("r.svg").decode()

@@ -2,6 +2,7 @@
 import fcntl
 import math
 import os
+import re
 import signal
 import subprocess
 import time
@@ -94,6 +95,26 @@ def side_by_side():
     assert set(fields) == {17}, fields
 
 
+def begun_anew():
+    """A training with --subspace whose log another one begins anew, without it, adds no field to its rows there."""
+    with subprocess.Popen([PROGRAM, "train", *TEXTS, "--subspace", "--units", "4", "--epochs", "100000", "--threads", "1", "--model", "apart", "--log", "anew.csv"],
+                          stdout=subprocess.DEVNULL) as program:
+        def wait(enough):
+            while not os.path.exists("anew.csv") or not enough(rows("anew.csv")):
+                assert program.poll() is None
+                time.sleep(0.01)
+        wait(lambda logged: len(logged) > 1)
+        narrow = ",".join(list(rows("anew.csv")[0])[:-1]) + "\n"
+        write("new.csv", narrow)
+        os.replace("new.csv", "anew.csv")
+        wait(lambda logged: len(logged) > 1)
+        program.send_signal(signal.SIGINT)
+        program.wait(60)
+    lines = read("anew.csv").decode().splitlines()
+    assert lines[0] + "\n" == narrow and {line.count(",") for line in lines} == {16}, lines[:3]
+    assert all(re.fullmatch(r"[0-9]+(\.[0-9]+)?(e-[0-9]+)?", row["cpu_seconds"]) for row in rows("anew.csv")), lines[:3]
+
+
 def in_turn():
     """A row that ends while another program replaces the log comes after what it puts there."""
     train("first", *TEXTS, "--epochs", 1, "--log", "turn.csv")
@@ -128,5 +149,6 @@ with Folder():
     of_an_epoch()
     only_read()
     side_by_side()
+    begun_anew()
     in_turn()
     refused()

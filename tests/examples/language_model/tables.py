@@ -228,6 +228,24 @@ def one_call_at_a_time():
     first.communicate(timeout=60)
     assert first.returncode == 0 and read("both.csv").decode() == f"{HEADER}\nptb-small,RE,1,2,80,80,0.0200\n", read("both.csv")
 
+    # Where the file system has no locks, calls go on without them, as the program does; another error is one.
+    write("locks.py", "import errno, fcntl, os, sys\nnumber = getattr(errno, sys.argv[1])\ndel sys.argv[0:2]\n"
+          "def flock(file, how): raise OSError(number, 'no locks')\nfcntl.flock = flock\n"
+          "sys.path.insert(0, os.path.dirname(sys.argv[0]))\nimport tables\nsys.exit(tables.main())\n")
+    for number, status in ("ENOLCK", 0), ("ENOSYS", 0), ("EOPNOTSUPP", 0), ("EIO", 1):
+        done = subprocess.run([sys.executable, "-B", "locks.py", number, *call[2:-4], "--folder", number], capture_output=True, text=True, timeout=60)
+        assert done.returncode == status and (status or len(rows(f"{number}/tables.csv")) == 1), done
+
+    # Of two calls with different options that begin together the second is refused, and the record is whole.
+    os.mkdir("together")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import os, runs\nthere, asked = os.path.exists, []\n" \
+           "os.path.exists = lambda path: asked.append(path) or len(asked) > 1 and there(path)  # at first the other has not written it\n" \
+           "try: runs.record_options('together/options.txt', sys.argv[2])\nexcept runs.Refused as error: print(error)"
+    for options, says in ("--clip 1", ""), ("--clip 2", "the runs in 'together' have the options --clip 1, as"), ("--clip 1", ""):
+        done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT), options], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and (done.stdout.startswith(says) if says else not done.stdout), done
+        assert os.listdir("together") == ["options.txt"] and read("together/options.txt") == b"--clip 1\n", os.listdir("together")
+
 
 def damaged():
     """Damaged files are one message or stay as they are; a full disk leaves nothing half written."""
@@ -243,7 +261,7 @@ def damaged():
         refuses(*call, "2", says=[f"found the first line 'notes,of,my own' in '{name}'", "left unchanged"])
         assert read(name) == b"notes,of,my own\n1,2,3\n"
         os.remove(name) if before is None else write(name, before)
-    write("d.curves.csv", read("d.curves.csv") + b"ptb-small,RE,7,1,9\xff\n")
+    write("d.curves.csv", b"\xef\xbb\xbf" + read("d.curves.csv") + b"ptb-small,RE,7,1,9\xff\n")  # with a byte order mark
     record = os.stat("d/ptb-small.options.txt")
     tables(*call, "2")
     assert os.stat("d/ptb-small.options.txt").st_mtime_ns == record.st_mtime_ns, "written again, and empty if the disk were full"
@@ -292,6 +310,19 @@ def shown():
         write("page.md", "no markers\n")
         refuses(command, "--page", "page.md", says=["found 0 times"])
 
+    # A mistyped name of results is no results without lines, with which the page would lose its tables.
+    shutil.copy(os.path.join(SOURCES, "docs", "examples", "language_model_results.md"), "page.md")
+    before = read("page.md")
+    refuses("report", "--page", "page.md", "--results", "mistyped.csv", says=["found no file 'mistyped.csv', expected results of run. Correct --results"])
+    for option, command in ("--results", "run"), ("--tuned", "tune"), ("--changes", "try"):
+        refuses("trials", "--page", "page.md", option, "mistyped.csv", says=[f"found no file 'mistyped.csv', expected results of {command}. Correct {option}"])
+    assert read("page.md") == before
+    # A byte order mark, which an editor may put there, is no part of the first line.
+    write("marked.csv", b"\xef\xbb\xbf" + read("r.csv"))
+    write("marked.options.csv", "\ufefftable,row,seed,options\n" + "".join(f"ptb-small,REAL,{seed},--clip 9\n" for seed in (1, 2, 3)))
+    printed = tables("report", "--results", "marked.csv", "--print")
+    assert line in printed and "`--corpus ptb --preset small`, with `--clip 9`:" in printed, printed
+
     for name, own, shift in ("exact", "--epsilon 0", 0), ("sampled", "--epsilon 0.5", 1):
         write(f"{name}.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},8,{90 + seed + shift},{80 + seed + shift},{1.5 - shift}\n" for seed in (1, 2, 3)))
         write(f"{name}.options.csv", "table,row,seed,options\n" + "".join(f"ptb-small,REAL,{seed},--precision fp32 {own} --keep 0.8\n" for seed in (1, 2, 3)))
@@ -308,6 +339,9 @@ def shown():
     tables(*compare, "--page", "page.md", "--check")
     refuses(*compare, "--check", says=["--check without --page"])
     refuses("compare", "ptb-medium", "--results", "exact.csv", says=["no finished run of ptb-medium in 'exact.csv'"])
+    os.mkdir("same")
+    shutil.copy("sampled.csv", "same/exact.csv")
+    refuses("compare", "ptb-small", "--results", "exact.csv", "same/exact.csv", says=["two files 'exact.csv'", "Rename one"])
     # Several tables, each of the results that have some of it.
     write("medium.csv", f"{HEADER}\nptb-medium,REAL,1,8,75,72,6\n")
     several = tables("compare", "ptb-small", "ptb-medium", "--results", "exact.csv", "sampled.csv", "medium.csv")
@@ -386,6 +420,17 @@ def recipe():
         made = read(f"w/ptb-small-{row}-1.out").decode().splitlines()[0]
         assert made.endswith("--keep-output 0.75 " + "--temperature 10 " * has + "--schedule one-cycle --warm-up 0.05 --epochs 38"), made
     assert tables(*call, "w").count("finished, validation") == 2
+    os.mkdir("wikitext-2")
+    for part in "train", "valid", "test":
+        shutil.copy(f"ptb/ptb.{part}.txt", f"wikitext-2/{part}.txt")
+    for table, keep, epochs in (("ptb-small", (0.8, 0.75, 0.85, 0.75), 38), ("ptb-medium", (0.7, 0.65, 0.75, 0.55), 48),
+                                ("wikitext-2-small", (0.85, 0.8, 0.9, 0.8), 30)):
+        tables("run", table, *call[2:4], "--rows", "REAL", "--seeds", "1", "--folder", f"w-{table}")
+        made = read(f"w-{table}/{table}-REAL-1.out").decode().splitlines()[0]
+        places = " ".join(f"--keep-{place} {p}" for place, p in zip(("input", "state", "between", "output"), keep, strict=True))
+        assert made.endswith(f" --scheme recurrent {places} --temperature 10 --schedule one-cycle --warm-up 0.05 --epochs {epochs}"), made
+    tables("run", "ptb-cells", *call[2:4], "--seeds", "1", "--folder", "w-cells")
+    assert "--schedule" not in read("w-cells/ptb-cells-LSTM-1.out").decode().splitlines()[0]
     refuses(*call, "w2", "--printed", says=["was made with --precision fp32 --epsilon 0.00390625 --scheme", "another --results"])
     refuses(*call, "w2", "--printed", "--", "--clip", "9", says=["found --printed and options after --"])
     write("w.csv", HEADER + "\n")
@@ -394,6 +439,14 @@ def recipe():
         tables(*call, folder, *more)
         made = read(f"{folder}/ptb-small-REAL-1.out").decode().splitlines()[0]
         assert made.endswith("--resume" + " --clip 9" * (more[0] == "--")), made
+    # Of options behind -- cross-entropy gets none of the augmented loss, either.
+    write("w.csv", HEADER + "\n")
+    tables(*call, "w5", "--", "--temperature", "15", "--clip", "9", "--gamma=0.7", "--temperature=16", "--target", "held")
+    for row, has in ("RE", "--clip 9"), ("REAL", "--temperature 15 --clip 9 --gamma=0.7 --temperature=16 --target held"):
+        made = read(f"w5/ptb-small-{row}-1.out").decode().splitlines()[0]
+        assert made.endswith(f"--resume {has}"), made
+    tables("try", *call[1:4], "--row", "RE", "--change", "al=--loss al", "--folder", "w6", "--", "--temperature", "15")
+    assert "--temperature 15 " in read("w6/ptb-small-RE-al-epochs12-1.out").decode(), "a change to the augmented loss"
 
 
 def cells():
@@ -436,6 +489,7 @@ def tuned():
     assert read("gamma") == read("gammas/ptb-small-REAL-gamma0.8-epochs2-1.safetensors")
     again = tables(*call)
     assert again.count("finished, validation") == 2 and "goes on" not in again, again
+    write("none.csv", HEADER + "\n")
     out = tables("trials", "--results", "none.csv", "--tuned", "gammas/gamma.csv", "--print")
     assert f"\n| {best} (best) | " in out and "ptb-small REAL after 2 epochs, with `--precision" in out, out
     refuses(*call, "--epochs", "1", says=["found --epochs after --"])
@@ -483,6 +537,7 @@ def changed():
     assert "ptb-small REAL with one change, 3 epochs, with `--precision" in out, out
     printed = tables("trials", "--results", "t/tables.csv", "--changes", "x.csv", "--print")
     assert printed.endswith("\n" + "\n".join(table) + "\n"), printed
+    write("none.csv", HEADER + "\n")
     assert "| the row as it is |  | no finished training yet |  |  |\n" in tables("trials", "--results", "none.csv", "--changes", "x.csv", "--print")
 
     again = tables(*call, *changes, *ends)
@@ -492,6 +547,7 @@ def changed():
     refuses(*call, "--change", "two=--keep 0.8", *ends, says=["found the change two with the options --keep 0.9 --units 9,8 --epochs 3 in 'x.csv', and now "
                                                               "with --keep 0.8 --epochs 3", "another name"])
     refuses(*call, "--change", "a=--keep 0.8", "--change", "a=--keep 0.9", *ends, says=["found --change with the names a, a, expected each name once"])
+    refuses(*call, "--plain", "mistyped.csv", *changes, *ends, says=["found no file 'mistyped.csv', expected results of run. Correct --plain"])
     refuses(*call, "--change", "a=--seed 3", *ends, says=["found --seed in --change a, expected options of the model"])
     refuses(*call, "--change", "a=--epochs 3", *ends, says=["found --epochs in --change a"])
     refuses(*call, "--row", "RHN", *changes, *ends, says=["found --row RHN, expected a row of ptb-small: VD, AL, RE, REAL"])
