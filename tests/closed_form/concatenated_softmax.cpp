@@ -274,7 +274,8 @@ TEST_CASE("An example that is not finite takes back the gradients of the blocks 
     X[M] = 1;
     model.E().value[H] = std::numeric_limits<double>::quiet_NaN();
     const std::vector<Token> y = {0, 1};
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, y), NumericError, says("example 1", "loss of nan"));
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, y), NumericError,
+                           says("example 1", "loss of nan", "the weight 'E' is nan at row 1, column 0"));
     REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
     REQUIRE(model.W().condition == Parameter<double>::Condition::empty);
     std::vector<double> p(2 * C);

@@ -102,7 +102,10 @@ TEST_CASE("The matrix form refuses what does not fit", "[closed_form][kronecker]
                            says("3 words and 2 classes"));
     REQUIRE_THROWS_MATCHES(
         kronecker::value_and_gradient(E, W, std::vector<Token>{0, 1}, std::vector<Token>{4}), DataError,
-        says("class 4"));
+        says("class 4", "expected 0 to 3"));
+    REQUIRE_THROWS_MATCHES(
+        kronecker::value_and_gradient(E, W, std::vector<Token>{0, 5}, std::vector<Token>{1}), DataError,
+        says("token 5", "expected 0 to 4"));
     REQUIRE_THROWS_MATCHES(kronecker::value_and_gradient(zeros<double>(5, 0), zeros<double>(0, 4), X, y),
                            UsageError, says("a table [5, 0]", "width of at least 1"));
 }

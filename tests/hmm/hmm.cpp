@@ -131,6 +131,20 @@ TEST_CASE("A model that was given numbers of another size refuses them by name",
     }
 }
 
+TEST_CASE("Rows that do not sum to 1 are refused by number", "[hmm][errors]") {
+    hmm::Hmm m({.states = 2, .symbols = 3});
+    m.transition = {0.9, 0.1, 0.333f, 0.667f}, m.emission = {0.2f, 0.5f, 0.3f, 0, 0, 1};
+    REQUIRE_NOTHROW(m.list_edges());
+    m.transition[2] = 0.5;
+    REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, says("hmm: row 1 of `transition` sums to 1.167"));
+    m.transition[2] = 0.333;
+    m.emission[0] = 2;
+    REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, says("row 0 of `emission` sums to 2.8"));
+    m.emission[0] = 0.2;
+    m.initial = {0, 0};
+    REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, says("row 0 of `initial` sums to 0, expected 1"));
+}
+
 TEST_CASE("A path that was unlikely for a long time can be the best in the end", "[hmm][path]") {
     // Both states last for ever. State 1 is 9 times less likely at every symbol 0, and alone emits symbol 2.
     hmm::Hmm m({.states = 2, .symbols = 3});
@@ -454,7 +468,7 @@ TEST_CASE("Hidden Markov models refuse what they cannot be or read", "[hmm]") {
     m.transition[2] = -0.5;
     REQUIRE_THROWS_MATCHES(m.most_probable_path(wrong[0]), NumericError, says("found -0.5", "at least 0"));
     REQUIRE_THROWS_MATCHES(m.step(std::vector<std::vector<Token>>{impossible}), NumericError,
-                           says("prior above 0"));
+                           says("no path of initial, transition and emission", "prior above 0"));
     hmm::Hmm single({.states = 1, .symbols = 1});
     REQUIRE(single.step(std::vector<std::vector<Token>>{{0}, {}, {0, 0, 0}}) == Approx(0));
     REQUIRE(single.log_likelihood(std::vector<Token>{0, 0}) == Approx(0));

@@ -174,6 +174,30 @@ TEST_CASE("A number that bfloat16 cannot hold is refused, not made infinite", "[
     REQUIRE((std::isfinite(E[0]) && E[1] == -infinity && std::isnan(E[2]) && E[3] == 0));
 }
 
+TEST_CASE("What cannot be stored in fewer bytes is refused", "[io][compact][errors]") {
+    TemporaryDirectory dir;
+    const std::vector<double> wide{1, 2, 3, 1e300};
+    const std::vector<float> table{1, 2, 3, 4}, scale{5, 6, 7};
+    write_safetensors(dir / "f", std::vector{tensor_view<double>("E", {2, 2}, wide)});
+    auto file = Safetensors::open(dir / "f");
+    for (const auto type : {Compact::bf16, Compact::int8})
+        REQUIRE_THROWS_MATCHES(write_compact(dir / "small", file, type), DataError,
+                               says(dir / "f", "tensor 'E' has type F64", "Graph<float>"));
+    write_compact(dir / "same", file, Compact::none);
+    REQUIRE(Safetensors::open(dir / "same").values<double>("E") == wide);
+    REQUIRE_THROWS_MATCHES(numbers<float>(file, "E"), FileError,
+                           says(dir / "f", "'E' holds 1e+300", "as double"));
+    REQUIRE(numbers<double>(file, "E") == wide);
+
+    write_safetensors(dir / "f", std::vector{tensor_view<float>("a", {2, 2}, table),
+                                             tensor_view<float>("a.scale", {3}, scale)});
+    file = Safetensors::open(dir / "f");
+    REQUIRE_THROWS_MATCHES(write_compact(dir / "small", file, Compact::int8), DataError,
+                           says(dir / "f", "the scales of the table 'a' would be stored as 'a.scale'"));
+    write_compact(dir / "small", file, Compact::bf16);
+    REQUIRE(widened(Safetensors::open(dir / "small")).values<float>("a.scale") == scale);
+}
+
 TEST_CASE("A graph is loaded from a file of fewer bytes", "[io][compact]") {
     TemporaryDirectory dir;
     Graph<float> g({.time = 1, .batch = 1});

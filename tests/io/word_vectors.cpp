@@ -47,6 +47,27 @@ TEST_CASE("The formats are written byte by byte as described", "[io][word_vector
     REQUIRE(dir.entries() == 3);
 }
 
+TEST_CASE("A row that no word has is refused", "[io][word_vectors][errors]") {
+    REQUIRE(two.row(1)[1] == 2);
+    REQUIRE_THROWS_MATCHES(two.row(two.words.find("queen")), UsageError,
+                           says("row -1", "one of the 2 words"));
+    REQUIRE_THROWS_MATCHES(two.row(2), UsageError, says("row 2"));
+}
+
+TEST_CASE("The numbers of the first line may be any blanks apart", "[io][word_vectors]") {
+    TemporaryDirectory dir;
+    for (const char* first : {"1\t2", "1  2", "1 \t 2\t \r"}) {
+        const std::string path = put(dir / "f", first + std::string("\na 3 4\n"));
+        CHECK(recognise_word_vectors(path) == Format::word2vec_text);
+        CHECK(read_word_vectors(path).values == std::vector<float>{3, 4});
+    }
+    REQUIRE_FALSE(word2vec_header("1\r2"));
+    REQUIRE_FALSE(word2vec_header("12"));
+    REQUIRE_FALSE(word2vec_header("1 2 3"));
+    REQUIRE_THROWS_MATCHES(read_glove_text(put(dir / "f", "1 2\na 3 4\n")), FileError,
+                           says("line 2: 2 numbers", "expected 1", "word2vec's text"));
+}
+
 TEST_CASE("Every finite float survives every format", "[io][word_vectors]") {
     TemporaryDirectory dir;
     WordVectors v;

@@ -131,6 +131,9 @@ TEMPLATE_TEST_CASE("An M-step that is refused leaves the system as it was", "[ld
     wrong.yx = zeros<T>(7, 2);  // more rows than the system has words
     REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "yx [7, 2]", "[6, 2]"));
     wrong = averages;
+    CHECK_NOTHROW([&, other = s]() mutable { maximise(std::move(wrong), other); }());
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step: found xx", "was moved from"));
+    wrong = averages;
     wrong.xx_1 = zeros<double>(2, 3);
     REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "xx_1 [2, 3]", "[2, 2] twice"));
     wrong = averages;

@@ -81,8 +81,14 @@ TEST_CASE("Words never seen have a row of zeros, covariances of another size are
     Statistics<double> averages;
     averages.xx = dense::identity(2), averages.xx_filtered = dense::identity(3);
     REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), averages, TokenStates::filter),
-                           UsageError, says("3 states", "expected 2"));
+                           UsageError, says("TokenEmbedding: found averages [3, 3]", "expected [2, 2]"));
+    REQUIRE_THROWS_MATCHES(type_embedding(s, averages.xx_filtered), UsageError,
+                           says("type_embedding: found averages [3, 3]", "expected [2, 2]"));
     CHECK(TokenEmbedding<double>(s, steady_state(s), averages, TokenStates::smoother).width() == 2);
+    const SmallMatrix taken = std::move(averages.xx);
+    REQUIRE_THROWS_MATCHES(type_embedding(s, averages.xx), UsageError, says("was moved from"));
+    REQUIRE_THROWS_MATCHES(TokenEmbedding<double>(s, steady_state(s), averages, TokenStates::smoother),
+                           UsageError, says("TokenEmbedding: found averages", "was moved from"));
     STATIC_REQUIRE(StateAverages<Statistics<float>>);
     STATIC_REQUIRE_FALSE(StateAverages<SmallMatrix>);
 }

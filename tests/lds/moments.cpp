@@ -169,6 +169,14 @@ TEST_CASE("Moments that make no sense are refused", "[lds][moments]") {
     sentences.add(std::vector<Token>{0, 3, 1, 3, 2, 3});
     REQUIRE_THROWS_MATCHES(LagMoments<double>(sentences).require_pairs(2, "test"), DataError,
                            says("apart in one sentence of the 6 tokens", "without a boundary"));
+    LagCounts grown = sentences;
+    const LagMoments<double> before(grown);
+    grown.add(std::vector<Token>{0, 1, 2});
+    const auto changed = says("the counts have changed from 6 to 9 tokens", "make the moments again");
+    REQUIRE_THROWS_MATCHES(before.require_pairs(1, "test"), UsageError, changed);
+    SmallMatrix z = zeros<double>(4, 2), to = z;
+    REQUIRE_THROWS_MATCHES(before.apply(1, ref(z), ref(to)), UsageError, changed);
+    CHECK_NOTHROW(LagMoments<double>(grown).require_pairs(1, "test"));
     SmallMatrix x = zeros<double>(4, 2), y = zeros<double>(3, 2);
     REQUIRE_THROWS_MATCHES(psi.apply(1, ref(x), ref(y)), UsageError, says("[4, 2]", "[3, 2]", "4 rows"));
     REQUIRE_THROWS_MATCHES(Whitening::of_frequencies({0.5, 0.4}, 1), DataError, says("sum to 0.9"));

@@ -68,6 +68,17 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), UsageError, says("rms = 0"));
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), UsageError,
                            says("power = 2", "0 to 1"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.output = "E"}), UsageError,
+                           says("'E' is named twice"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.recurrent = "rnn.W"}), UsageError,
+                           says("'rnn.W' is named twice"));
+    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.input = "lstm.W"}), UsageError,
+                           says("start_rnn: parameters: no name matches 'lstm.W'", "as .input = \"\""));
+    Network<float> narrow(6, 2);
+    const float held = narrow.g.parameter("E").value[0];
+    REQUIRE_THROWS_MATCHES(start_rnn(narrow.g, s, k, k.predicted, {.rms = 1e300}), NumericError,
+                           says("start_rnn: 'E' would hold", "rms = 1e+300"));
+    CHECK(narrow.g.parameter("E").value[0] == held);
     start_rnn(right.g, s, k, k.predicted);
     const double full = right.g.parameter("softmax.W").value[5];
     start_rnn(right.g, s, k, k.predicted, {.gain = 0.5, .power = 0});

@@ -270,7 +270,7 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
         SpilledCounts counts(V, place / "spill", options);
         give(counts, text);
         REQUIRE_THROWS_MATCHES(SpilledCounts(V, place / "spill", options), FileError,
-                               says("another program is counting in"));
+                               says("this or another program is counting in"));
     }
     auto again = options;
     again.existing = Existing::resume;

@@ -152,6 +152,12 @@ TEMPLATE_TEST_CASE("Likelihood and next-word predictions are those of dense matr
     const std::vector<Token> one = {text[0]};
     CHECK(filter.cross_entropy(one) == Approx(-std::log(mu[text[0]])));
     REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, {.floor = 0}), UsageError, says("floor = 0"));
+    for (const Token boundary : {-7, 99999}) {
+        const auto refused =
+            says("TextFilter: found boundary = " + std::to_string(boundary), "expected -1 to ");
+        REQUIRE_THROWS_MATCHES(filter.cross_entropy(text, {.boundary = boundary}), UsageError, refused);
+        REQUIRE_THROWS_MATCHES(filter.log_likelihood(text, {.boundary = boundary}), UsageError, refused);
+    }
     REQUIRE_THROWS_MATCHES(filter.cross_entropy(std::vector<Token>{}), DataError, says("without tokens"));
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("The entropy refuses what is no dimension and no number of words",
     REQUIRE_THROWS_MATCHES(skip_gram_entropy(0.5, 8), UsageError, says("found words = 0.5"));
     REQUIRE_THROWS_MATCHES(skip_gram_entropy(10, -3), UsageError, says("found dimension = -3"));
     REQUIRE_THROWS_MATCHES(embedding_dimension(std::numeric_limits<double>::quiet_NaN()), UsageError,
-                           says("words = nan"));
+                           says("embedding_dimension: found words = nan"));
     REQUIRE_THROWS_MATCHES(embedding_dimension(std::numeric_limits<double>::infinity()), UsageError,
                            says("words = inf"));
 }

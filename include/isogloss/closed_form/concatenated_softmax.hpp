@@ -5,6 +5,7 @@
 #include <cmath>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/setup.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/subnormals.hpp>
 #include <span>
@@ -124,7 +125,14 @@ private:
     template <class... Parts> [[noreturn]] static void fail(const Parts&... why) {
         throw UsageError("concatenated softmax: ", why...);
     }
-    [[noreturn]] static void not_finite(Index example, double found) {
+    [[noreturn]] static void not_finite(Index example, double found, const Parameter<T>& E,
+                                        const Parameter<T>& W) {
+        for (const Parameter<T>* p : {&E, &W})
+            if (const Index bad = kernel::first_non_finite(p->size(), p->value); bad != p->size())
+                throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
+                                   ", and the weight '", p->name, "' is ", p->value[bad], " at row ",
+                                   bad / p->cols, ", column ", bad % p->cols,
+                                   ": a file or an update left it so; return to finite values");
         throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
                            "; lower the learning rate");
     }
@@ -189,7 +197,7 @@ private:
                         E.clear_gradient();
                         W.clear_gradient();
                     }
-                    not_finite(example_[first + r], nats_[r]);
+                    not_finite(example_[first + r], nats_[r], E, W);
                 }
                 total += nats_[r];
             }

@@ -74,8 +74,10 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
         const Token target = y[n];
         for (Index m = 0; m < M; ++m)
             if (word(m) < 0 || word(m) >= V)
-                throw DataError("kronecker: example ", n, ": found token ", word(m));
-        if (target < 0 || target >= C) throw DataError("kronecker: example ", n, ": found class ", target);
+                throw DataError("kronecker: example ", n, ": found token ", word(m), ", expected 0 to ",
+                                V - 1);
+        if (target < 0 || target >= C)
+            throw DataError("kronecker: example ", n, ": found class ", target, ", expected 0 to ", C - 1);
         const Matrix x = matrix(M * V, 1, [&](Index i, Index) { return word(i / V) == i % V ? 1.0 : 0.0; });
         const Matrix phi = product(lift, x), z = product(transposed(phi), W);
         double largest = z(0, 0), sum = 0;  // shifted by the maximum: no exponential overflows and one is 1

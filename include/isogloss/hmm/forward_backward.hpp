@@ -82,8 +82,10 @@ private:
 /// place in the message.
 [[noreturn]] inline void refuse_probability(double c, Token symbol, std::string_view where) {
     if (std::isfinite(c))
-        throw NumericError("hmm: symbol ", symbol, " ", where,
-                           " has probability 0 under the model; give emissions a prior above 0");
+        throw NumericError(
+            "hmm: symbol ", symbol, " ", where,
+            " has probability 0 under the model: no path of initial, transition and emission "
+            "probabilities above 0 emits it; give emissions a prior above 0, or put no 0 into init and P");
     throw NumericError(
         "hmm: symbol ", symbol, " ", where, " has the probability ", c,
         ", as init, P or E contain numbers that are not finite; load or train the model again");

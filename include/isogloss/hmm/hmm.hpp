@@ -108,8 +108,12 @@ public:
     /// would count as 0. New zeros cost nothing from then on.
     ///
     /// Throws UsageError, as all functions do, if `initial`, `transition` or `emission` has been given another size.
+    /// It alone throws UsageError for a row of them that does not sum to 1, to 0.001.
     void list_edges() {
         require_sizes();
+        require_sums("initial", initial, states());
+        require_sums("transition", transition, states());
+        require_sums("emission", emission, symbols());
         const Index N = options_.states;
         first_.assign(1, 0), to_.clear();
         // What is not a number is not 0: it stays listed, so that the functions find it.
@@ -324,6 +328,15 @@ private:
         require_size("initial", initial, states());
         require_size("transition", transition, states() * states());
         require_size("emission", emission, states() * symbols());
+    }
+    // Rows are often given in float, or with few decimals. A sum that is not finite is left to the functions, which
+    // name it where it has an effect.
+    static void require_sums(const char* what, const Array<double>& p, Index width) {
+        for (Index k = 0; k < std::ssize(p); k += width)
+            if (const double sum = std::accumulate(p.begin() + k, p.begin() + k + width, 0.0);
+                std::abs(sum - 1) > 1e-3 && std::isfinite(sum))
+                throw UsageError("hmm: row ", k / width, " of `", what, "` sums to ", sum,
+                                 ", expected 1; divide its numbers by their sum");
     }
     ModelView view() const {
         require_sizes();

@@ -94,7 +94,7 @@ template <std::floating_point T> void widen(const Safetensors& file, const Tenso
 ///     const auto W = numbers<float>(file, "lstm.weight_ih_l0");     // of a file that numpy or PyTorch wrote
 ///
 /// Use Safetensors::values to require exactly one type. Throws FileError for a tensor that is missing or of
-/// another type.
+/// another type, and for a finite number that T cannot hold, as 1e300 in float.
 template <std::floating_point T> std::vector<T> numbers(const Safetensors& file, std::string_view name) {
     const TensorView& t = file.at(name);
     if (!detail::is_numeric(file, t))  // before memory for its elements is taken
@@ -105,6 +105,13 @@ template <std::floating_point T> std::vector<T> numbers(const Safetensors& file,
     for (const Index size : t.shape) n *= size;
     std::vector<T> out(static_cast<std::size_t>(n));
     detail::widen(file, t, out.data());
+    if constexpr (sizeof(T) < sizeof(double))
+        if (t.dtype == DType::f64)
+            detail::each_number<double>(t, [&](Index i, double x) {
+                if (std::isfinite(x) && !std::isfinite(out[static_cast<std::size_t>(i)]))
+                    throw FileError(file.name(), ": tensor ", in_quotes(name), " holds ", x,
+                                    ", which is too large for float; read it as double");
+            });
     return out;
 }
 
@@ -159,7 +166,8 @@ enum class Compact {
 /// Tables that were already compact are widened first.
 ///
 /// Throws DataError for a number in a table that is not finite, with int8; for a finite one that rounds to infinity,
-/// with bf16 (beyond 3.39e38); and as write_safetensors.
+/// with bf16 (beyond 3.39e38); for a tensor that has the name of a table's scales; for a file whose matrices are
+/// F64 only, as of a Graph<double>, which would stay as large as it is; and as write_safetensors.
 inline void write_compact(const std::filesystem::path& path, Safetensors file, Compact type) {
     file = widened(std::move(file));
     std::vector<TensorView> tensors;
@@ -178,18 +186,24 @@ inline void write_compact(const std::filesystem::path& path, Safetensors file, C
             detail::each_number<float>(t, [&](Index i, float x) {
                 const kernel::Bf16 rounded = to[static_cast<std::size_t>(i)] = kernel::to_bf16(x);
                 if (std::isfinite(x) && !std::isfinite(kernel::to_float(rounded)))
-                    throw DataError("tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
+                    throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", i / width,
+                                    " holds ", x,
                                     ", which would be infinite in bfloat16; expected at most 3.38e38");
             });
             tensors.back().dtype = DType::bf16;
             tensors.back().bytes = std::as_bytes(std::span(to));
             continue;
         }
+        if (file.find(detail::scale_name(t.name)))
+            throw DataError(
+                file.name(), ": the scales of the table ", in_quotes(t.name), " would be stored as ",
+                in_quotes(detail::scale_name(t.name)),
+                ", a tensor that the file holds already; rename one of the two, or store as bf16");
         auto& scale = scales.emplace_back(rows, 0.f);
         detail::each_number<float>(t, [&](Index i, float x) {
             if (!std::isfinite(x))
-                throw DataError("tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
-                                ", which cannot be represented in int8; expected finite numbers");
+                throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", i / width, " holds ",
+                                x, ", which cannot be represented in int8; expected finite numbers");
             scale[i / width] = std::max(scale[i / width], std::abs(x) / 127);
         });
         auto& to = quarters.emplace_back(n);
@@ -204,6 +218,14 @@ inline void write_compact(const std::filesystem::path& path, Safetensors file, C
         tensors.push_back(tensor_view<float>(detail::scale_name(t.name), {rows},
                                              {scale.data(), static_cast<std::size_t>(rows)}));
     }
+    if (type != Compact::none && halves.empty() && quarters.empty())
+        for (const TensorView& t : tensors)
+            if (t.dtype == DType::f64 && t.shape.size() == 2 && t.shape[0] >= 2 &&
+                !t.name.starts_with("state/"))
+                throw DataError(
+                    file.name(), ": tensor ", in_quotes(t.name),
+                    " has type F64, and the file has no matrix in F32, the type that is stored in fewer ",
+                    "bytes; save the model from a Graph<float>");
     write_safetensors(path, tensors, file.metadata());
 }
 

@@ -30,8 +30,13 @@ struct WordVectors {
     Index dimension = 0;        ///< numbers per word, ≥ 1
     std::vector<float> values;  ///< [words, dimension], row-major, finite
 
-    /// The vector of word number `i`.
-    std::span<const float> row(Index i) const { return std::span(values).subspan(i * dimension, dimension); }
+    /// The vector of word number `i`. Throws UsageError for a number that no word has, as -1 of a word not found.
+    std::span<const float> row(Index i) const {
+        if (i < 0 || dimension < 0 || i >= words.size() || std::ssize(values) < (i + 1) * dimension)
+            throw UsageError("word vectors: found row ", i, ", expected one of the ", words.size(),
+                             " words, counted from 0; words.find() gives -1 for a word that is not there");
+        return std::span(values).subspan(i * dimension, dimension);
+    }
 };
 
 /// The file formats of word vectors.
@@ -47,14 +52,17 @@ struct Word2VecHeader {
     Index dimension = 0;  ///< numbers per word, ≥ 0
 };
 
-/// Parses "words dimension"; nothing if the line is not two whole numbers, or one overflows an Index.
+/// Parses "words dimension", with any spaces and tabs between and behind them; nothing if the line is not
+/// two whole numbers, or one overflows an Index.
 inline std::optional<Word2VecHeader> word2vec_header(std::string_view line) {
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\r')) line.remove_suffix(1);
+    const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+    while (!line.empty() && (blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
     const char* const end = line.data() + line.size();
     Word2VecHeader h;
     const auto first = std::from_chars(line.data(), end, h.words);
-    if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
-    const auto second = std::from_chars(first.ptr + 1, end, h.dimension);
+    const char* const between = std::find_if_not(first.ptr, end, blank);
+    if (first.ec != std::errc() || between == first.ptr) return std::nullopt;
+    const auto second = std::from_chars(between, end, h.dimension);
     if (second.ec != std::errc() || second.ptr != end || h.words < 0 || h.dimension < 0) return std::nullopt;
     return h;
 }
@@ -190,10 +198,16 @@ public:
         if (parts > 0 && found + parts == vectors.dimension) refuse(odd, "");  // in place of a number
         word(w, WordVectorFormat::word2vec_text, "line ", line_ - vectors.words.size(),
              [this] { return message("line ", line_); });
-        if (vectors.dimension == 0) vectors.dimension = found;
+        if (vectors.dimension == 0) {
+            vectors.dimension = found;
+            begins_as_word2vec_ = word2vec_header(row).has_value();
+        }
         if (found == 0 || found != vectors.dimension)
             in.refuse("line ", line_, ": ", found, " numbers after the word ", in_quotes(w), ", expected ",
-                      vectors.dimension > 0 ? std::to_string(vectors.dimension) : "at least 1");
+                      vectors.dimension > 0 ? std::to_string(vectors.dimension) : "at least 1",
+                      begins_as_word2vec_ ? ", as in line 1; is that line the number of words and the "
+                                            "dimension? Then read the file as word2vec's text"
+                                          : "");
         return true;
     }
 
@@ -233,6 +247,7 @@ private:
     }
 
     Index line_ = 0;
+    bool begins_as_word2vec_ = false;  // the first word and its number could be the header of word2vec
 };
 
 /// Reads word vectors in word2vec's text format.

@@ -188,8 +188,8 @@ struct MaximiseOptions {
 ///
 /// Returns the factor by which M had to be scaled, usually 1.
 ///
-/// Errors   UsageError: options out of range, averages of another shape than the system. NumericError: averages
-///          that are not finite, or E[xxᵀ] without a positive eigenvalue. The system is then unchanged.
+/// Errors   UsageError: options out of range, averages of another shape than the system or moved from. NumericError:
+///          averages that are not finite, or E[xxᵀ] without a positive eigenvalue. The system is then unchanged.
 /// Source   Belanger, Kakade 2015, eq. (9), which this C turns into Ψ_0 - C M Cᵀ, and appendix A.1.
 template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, MaximiseOptions options = {}) {
     const char* who = "M-step";
@@ -204,6 +204,7 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
         throw UsageError(who, ": found averages xx [", rows(xx), ", ", cols(xx), "], xx_1 [", rows(xx_1),
                          ", ", cols(xx_1), "] and yx [", rows(yx), ", ", cols(yx), "], expected [", h, ", ",
                          h, "] twice and [", V, ", ", h, "]; take those of asos_statistics for this system");
+    require_numbers(xx, who, "xx"), require_numbers(xx_1, who, "xx_1"), require_numbers(yx, who, "yx");
     const BlasOnOneThread blas;
     const SmallMatrix inverse_xx = symmetric_power(xx, -1, who);
     SmallMatrix A = with_radius(product(xx_1, inverse_xx), options.radius, who);

@@ -40,7 +40,7 @@ public:
         while (::flock(at_, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EINTR) continue;
             if (errno == EWOULDBLOCK)
-                throw FileError("another program is counting in '", path_,
+                throw FileError("this or another program is counting in '", path_,
                                 "'; wait until it has ended, or use another folder");
             const int reason = errno;  // without a lock two programs could remove each other's files
             throw FileError("cannot lock the folder '", path_, "': ", std::strerror(reason),

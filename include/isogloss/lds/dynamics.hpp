@@ -20,9 +20,11 @@ struct Direction {
 ///     B = E[xxᵀ]^{-½} A E[xxᵀ]^{½} = U diag(s) Vᵀ,   from: E[xxᵀ]^{½} V,  to: E[xxᵀ]^{½} U
 ///
 /// The signs of a pair of vectors may flip together; both signs are given, so that 2 · `pairs` directions are
-/// returned, strongest first. Words with μ_i < min_frequency are left out.
+/// returned, strongest first. Words with μ_i < min_frequency are left out. Of a system of vectors, words are the
+/// numbers of their components, all of them.
 ///
-/// Throws UsageError for more pairs than states or fewer than one word.
+/// Throws UsageError for more pairs than states, fewer than one word, a min_frequency that is not in 0 … 1, and
+/// averages of another number of states or moved from.
 /// Source   Belanger, Kakade 2015, table 1. Departure: the basis, on which singular vectors depend, is fixed.
 template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallMatrix& xx, Index pairs,
                                                    Index words, double min_frequency = 0) {
@@ -30,6 +32,8 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
     if (pairs < 1 || pairs > s.states() || words < 1)
         throw UsageError("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ", s.states(),
                          " pairs and at least 1 word");
+    require("dynamics", "min_frequency", min_frequency, 0, 1);
+    require_averages(xx, s.states(), "dynamics");
     const BlasOnOneThread blas;
     const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
     const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");
@@ -39,8 +43,9 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
     };
     const TallMatrix<T> from = first(svd.V), to = first(svd.U);
     Array<Token> known;
+    const bool vectors = s.whitening.words == 0;  // whose components have no frequencies
     for (Index i = 0; i < s.vocabulary(); ++i)
-        if (s.whitening.mu[i] > 0 && s.whitening.mu[i] >= min_frequency)
+        if (vectors || (s.whitening.mu[i] > 0 && s.whitening.mu[i] >= min_frequency))
             known.push_back(static_cast<Token>(i));
     const auto top = [&](const TallMatrix<T>& score, Index pair, T sign) {
         auto order = known;

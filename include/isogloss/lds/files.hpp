@@ -291,6 +291,7 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
         if (rows(*m) != h || cols(*m) != h)
             throw UsageError("save_lds: found second moments [", rows(*m), ", ", cols(*m), "] of ", h,
                              " states; fill xx and xx_filtered from the statistics of EM");
+    require_numbers(it.xx, "save_lds", "xx"), require_numbers(it.xx_filtered, "save_lds", "xx_filtered");
     const auto require_finite = [](const std::string& name, const auto& m) {
         if (const Index n = std::ssize(m), bad = kernel::first_non_finite(n, m.data()); bad != n)
             throw NumericError("save_lds: ", name, " holds ", m.data()[bad],
@@ -363,7 +364,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     try {
         it.system.whitening = Whitening::of_frequencies(std::move(mu), file.scalar<double>("mass"));
     } catch (const DataError& error) {
-        throw FileError(file.name(), ": invalid frequencies: ", error.what());
+        throw FileError(file.name(), ": invalid frequencies: ", cause_of(error.what()));
     }
     it.singular_values = file.values<double>("singular_values");
     it.log_likelihoods = file.values<double>("log_likelihoods");

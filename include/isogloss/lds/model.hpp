@@ -39,6 +39,14 @@ template <class T> void require_consistent(const Lds<T>& s, const char* who) {
                          " frequencies, which do not form a system");
 }
 
+/// Throws UsageError unless averages E[xxᵀ] are those of this number of states, and hold numbers.
+inline void require_averages(const SmallMatrix& xx, Index states, const char* who) {
+    if (rows(xx) != states || cols(xx) != states)
+        throw UsageError(who, ": found averages [", rows(xx), ", ", cols(xx), "], expected [", states, ", ",
+                         states, "]; take xx or xx_filtered of the statistics for this system");
+    require_numbers(xx, who, "averages");
+}
+
 /// Mean of log N(y_t; a_t, S) over tokens, in nats, from log det S and the mean of (y_t - a_t)ᵀ S⁻¹ (y_t - a_t).
 inline double gaussian_log_likelihood(Index dimension, double log_det, double squares) {
     return -0.5 * (static_cast<double>(dimension) * std::log(2 * std::numbers::pi) + log_det + squares);

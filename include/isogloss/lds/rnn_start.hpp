@@ -6,6 +6,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <string>
+#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
@@ -73,10 +74,11 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 ///
 /// Gradients of the parameters set are cleared.
 ///
-/// Errors   UsageError: a parameter that is missing or has another shape, a table with unit_rows, a graph on shared
-///          weights; options out of range; covariances or a steady state of another number of states.
-///          NumericError: covariances that are not finite, or without an eigenvalue above 0 once those of the steady
-///          state are subtracted. Nothing is written then.
+/// Errors   UsageError: a parameter that is missing, has another shape or is named twice, as the table of a tied head
+///          would be; a table with unit_rows, a graph on shared weights; options out of range; covariances or a steady
+///          state of another number of states. NumericError: covariances that are not finite, or without an eigenvalue
+///          above 0 once those of the steady state are subtracted; values that are not finite in the type of the
+///          graph, as with an rms of 1e300. Nothing is written then.
 /// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh instead of the logistic function; the paper's C is power 0.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
@@ -93,6 +95,7 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     if (rows(xx_filtered) != h || cols(xx_filtered) != h)
         throw UsageError(who, ": found covariances [", rows(xx_filtered), ", ", cols(xx_filtered),
                          "], expected [", h, ", ", h, "]");
+    require_numbers(xx_filtered, who, "covariances");
 
     const BlasOnOneThread blas;
     const auto values = detail::rnn_parameters(system, steady, xx_filtered, names, who);
@@ -104,8 +107,23 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
         f(names.output, values.output);
         if (!names.output_bias.empty()) f(names.output_bias, values.output_bias);
     };
+    const auto parameter = [&](const std::string& name) -> const Parameter<T>& {
+        try {
+            return g.parameter(name);
+        } catch (const UsageError& error) {
+            throw UsageError(
+                who, ": ", cause_of(error.what()),
+                ". Name the parameters in RnnStart; \"\" as input, recurrent, bias or output_bias "
+                "leaves what another cell than Rnn does not have, as .input = \"\"");
+        }
+    };
+    std::vector<const Parameter<T>*> taken;
     each([&](const std::string& name, const auto& m) {
-        const auto& p = g.parameter(name);
+        const auto& p = parameter(name);
+        if (std::find(taken.begin(), taken.end(), &p) != taken.end())
+            throw UsageError(who, ": '", name, "' is named twice in RnnStart, but its two values differ; ",
+                             "name another parameter, and make the head of the network without tying it");
+        taken.push_back(&p);
         if (p.rows != rows(m) || p.cols != cols(m))
             throw UsageError(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
                              "], expected [", rows(m), ", ", cols(m), "] for ", V, " words and ", h,
@@ -114,6 +132,12 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
             throw UsageError(who, ": rows of '", name,
                              "' are held at norm 1, those of a system are not; make ",
                              "the weight without unit_rows");
+        const auto bad = std::find_if(m.data(), m.data() + m.size(),
+                                      [](auto x) { return !std::isfinite(static_cast<T>(x)); });
+        if (bad != m.data() + m.size())
+            throw NumericError(who, ": '", name, "' would hold ", static_cast<T>(*bad),
+                               " with rms = ", names.rms, " and gain = ", names.gain,
+                               "; choose others nearer to 0.1 and 1, or less power");
     });
     each([&](const std::string& name, const auto& m) {
         auto& p = g.parameter(name);

@@ -135,7 +135,8 @@ public:
     ///
     ///     e_t = y_t - C A x̂_{t-1},   -½ [(V-1) log 2π + log det S + eᵀS⁻¹e]
     ///
-    /// Throws DataError for a text without tokens, and if a token has μ = 0.
+    /// Throws UsageError for a boundary that is not -1 or a word, DataError for a text without tokens, and if a token
+    /// has μ = 0.
     double log_likelihood(std::span<const Token> tokens, PredictionOptions options = {}) const {
         const BlasOnOneThread blas;
         double sum = 0;
@@ -162,8 +163,8 @@ public:
     ///     E[e_{i_t} | y to t-1] = μ + W⁻¹ C A x̂_{t-1},   its entries sum to 1
     ///     p_i ∝ μ_i max(floor, 1 + w_i (C A x̂_{t-1})_i)
     ///
-    /// Throws UsageError for `floor` out of range, DataError as log_likelihood, NumericError for a prediction not
-    /// finite.
+    /// Throws UsageError for `floor` or `boundary` out of range, DataError as log_likelihood, NumericError for a
+    /// prediction not finite.
     double cross_entropy(std::span<const Token> tokens, PredictionOptions options = {}) const {
         isogloss::require("TextFilter", "floor", options.floor, Exclusive{0}, 1);
         const BlasOnOneThread blas;
@@ -225,6 +226,7 @@ private:
 
     // Calls f(first, a) for parts of a text, where a has rows A x̂_{t-1} for the tokens from `first` on.
     template <class F> void ahead(std::span<const Token> tokens, Token boundary, F&& f) const {
+        isogloss::require("TextFilter", "boundary", Index{boundary}, -1, vocabulary() - 1);
         if (tokens.empty()) throw DataError("TextFilter: a text without tokens has no likelihood");
         constexpr Index part = 256;
         const Index h = states();

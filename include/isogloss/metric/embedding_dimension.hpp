@@ -79,7 +79,7 @@ struct EmbeddingDimension {
 /// Errors   UsageError for N below 1 or not finite.
 /// Source   as sphere_entropy.
 inline EmbeddingDimension embedding_dimension(double words) {
-    skip_gram_entropy(words, 1);
+    require("embedding_dimension", "words", words, 1);
     EmbeddingDimension d;
     d.asymptotic = 2 * std::log(words) / entropy_per_dimension;
     d.rule = 8.33 * std::log(words);

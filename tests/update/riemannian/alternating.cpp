@@ -107,6 +107,17 @@ TEST_CASE("Gradients of passes between the rounds enter no direction", "[riemann
     CHECK(train(used, true) == Approx(train(plain, false)).epsilon(1e-12));
 }
 
+TEST_CASE("Weights of sequences that are all 0 are refused", "[riemannian][errors]") {
+    Graph<double> g({.time = 6, .batch = 1});
+    const auto x = g.tokens("x", 3), y = g.tokens("y", 3);
+    const auto h = g.add<SparseRnn>("net", {.units = 4, .edges = 2}, x);
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 3}, h), y);
+    const std::vector<Token> in = {0, 1, 2, 0, 1, 2}, next = {1, 2, 0, 1, 2, 0};
+    AlternatingTraining<double> training(g, l);
+    REQUIRE_THROWS_MATCHES(training.data({{{x, {in.data(), 6, 1}}, {y, {next.data(), 6, 1}}}}, {0.0}),
+                           UsageError, says("weights that are all 0"));
+}
+
 TEST_CASE("A search refuses a matrix that another node uses, too", "[riemannian][errors]") {
     Graph<double> g({.time = 3, .batch = 1});
     const auto x = g.tokens("x", 4), y = g.tokens("y", 4);

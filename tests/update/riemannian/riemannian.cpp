@@ -313,6 +313,8 @@ TEST_CASE("The general update refuses what has no metric", "[riemannian][update]
     const auto z = k.tokens("x", 5);
     k.add<Embedding>("embed", {}, z, k.weight("E", 5, 4, uniform(1)));
     REQUIRE_THROWS_MATCHES(Riemannian<double>(k, "E", {}), UsageError, says("'E' belongs to no units"));
+    REQUIRE_THROWS_MATCHES(Riemannian<double>(k, g.parameters("lstm.*"), {}), UsageError,
+                           says("is a parameter of another graph"));
 }
 
 TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannian][update][errors]") {

@@ -24,7 +24,8 @@ struct RateControl {
 /// the rate shrinks, and the same direction is tried again. A round never makes the loss worse: if all trials
 /// fail the old values are restored bit for bit. A group whose direction is not finite, because a gradient or a
 /// metric overflows where the loss does not, leaves its parameters as they are and counts as cancelled; another
-/// group may lead away from there. An exception from a pass leaves the values of before the trial.
+/// group may lead away from there. An exception from a pass leaves the values of before the trial. All this needs the
+/// same loss for the same weights: with dropout call g.training(false), which leaves masks out.
 ///
 ///     AlternatingTraining<double> training(g, l);
 ///     training.add(softmax, {.rate = 0.05});      // first: see below
@@ -54,7 +55,7 @@ public:
         groups_.push_back({&step, control, 0, 0});
     }
 
-    /// Sets the training data: the inputs of one pass for each sequence, and a weight ≥ 0 for each (none: 1).
+    /// Sets the training data: the inputs of one pass for each sequence, and a weight ≥ 0 for each, not all 0 (none: 1).
     /// Evaluates the loss once. May be called again with other data, for instance a growing text. The arrays that the
     /// feeds point to are read by every round and must outlive the training, or the next call of data().
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
@@ -64,6 +65,8 @@ public:
                              weights.size(),
                              " weights, expected at least one sequence and a weight for each");
         for (const double weight : weights) require("alternating training", "weight", weight, 0.0);
+        if (std::ranges::all_of(weights, [](double weight) { return weight == 0; }))
+            throw UsageError("alternating training: found weights that are all 0, expected one above 0");
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
         mean_weight_ =

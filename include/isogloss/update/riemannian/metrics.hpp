@@ -1,6 +1,7 @@
 /// @file update/riemannian/metrics.hpp  The metrics of a group of parameters of any kind.
 #pragma once
 
+#include <algorithm>
 #include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/gated_edge_metric.hpp>
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
@@ -58,9 +59,16 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
             metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
                 store, group, h, typename SoftmaxFisher<T>::Options{.form = form, .targets = targets}));
     for (std::size_t k = 0; k < taken.size(); ++k)
-        if (!taken[k])
+        if (!taken[k]) {
+            const Parameter<T>* const p = &group[k];
+            if (std::none_of(store.parameters.begin(), store.parameters.end(),
+                             [p](const Parameter<T>& own) { return &own == p; }))
+                throw UsageError(
+                    "riemannian: '", p->name,
+                    "' is a parameter of another graph; take parameters of the one to be trained");
             throw UsageError("riemannian: '", group[k].name,
                              "' belongs to no units and has no metric; train it by another update");
+        }
     return metrics;
 }
 
