@@ -214,7 +214,7 @@ def require_same_options(path, given):
 def record_options(path, given):
     """Writes the record of options, whole, unless it is there. Of calls at the same time the first writes it, and others must have the same."""
     if os.path.exists(path):
-        return
+        return require_same_options(path, given)
     own = f'{path}.part{os.getpid()}'
     with open(own, 'w', encoding='utf-8') as f:
         f.write(given + '\n')

@@ -114,17 +114,7 @@ public:
         require_sums("initial", initial, states());
         require_sums("transition", transition, states());
         require_sums("emission", emission, symbols());
-        const Index N = options_.states;
-        first_.assign(1, 0), to_.clear();
-        // What is not a number is not 0: it stays listed, so that the functions find it.
-        for (Index i = 0; i < N; ++i) {
-            const auto row = transition.begin() + i * N;
-            first_.push_back(first_.back() + N - std::count(row, row + N, 0.0));
-        }
-        if (view().dense()) return;  // which needs no list
-        to_.reserve(first_.back());
-        for (Index k = 0; k < N * N; ++k)
-            if (transition[k] != 0) to_.push_back(k % N);
+        relist();
     }
 
     /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Without a symbol, missing
@@ -315,9 +305,24 @@ public:
         v.array("emission", emission.data(), states(), symbols());
     }
     /// Call after the model has been loaded from a file, as Checkpoint::load does.
-    void after_load() { list_edges(); }
+    void after_load() { relist(); }
 
 private:
+    // Whatever the rows sum to.
+    void relist() {
+        require_sizes();
+        const Index N = options_.states;
+        first_.assign(1, 0), to_.clear();
+        // What is not a number is not 0: it stays listed, so that the functions find it.
+        for (Index i = 0; i < N; ++i) {
+            const auto row = transition.begin() + i * N;
+            first_.push_back(first_.back() + N - std::count(row, row + N, 0.0));
+        }
+        if (view().dense()) return;  // which needs no list
+        to_.reserve(first_.back());
+        for (Index k = 0; k < N * N; ++k)
+            if (transition[k] != 0) to_.push_back(k % N);
+    }
     void require_sizes() const {
         const auto require_size = [](const char* what, const Array<double>& found, Index expected) {
             if (std::ssize(found) != expected)

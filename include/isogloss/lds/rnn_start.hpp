@@ -91,6 +91,7 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     require(who, "power", names.power, 0, 1);
     if (g.store().shared)
         throw UsageError(who, ": the graph is on shared weights; start the graph that owns them");
+    graph::require_lasting(g.store().parameters, who, "start");
     require_states(steady, h, who);
     if (rows(xx_filtered) != h || cols(xx_filtered) != h)
         throw UsageError(who, ": found covariances [", rows(xx_filtered), ", ", cols(xx_filtered),

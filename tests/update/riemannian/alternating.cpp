@@ -107,7 +107,8 @@ TEST_CASE("Gradients of passes between the rounds enter no direction", "[riemann
     CHECK(train(used, true) == Approx(train(plain, false)).epsilon(1e-12));
 }
 
-TEST_CASE("Weights of sequences that are all 0 are refused", "[riemannian][errors]") {
+TEST_CASE("Weights of sequences that are all 0, and weights that are temporary, are refused",
+          "[riemannian][errors]") {
     Graph<double> g({.time = 6, .batch = 1});
     const auto x = g.tokens("x", 3), y = g.tokens("y", 3);
     const auto h = g.add<SparseRnn>("net", {.units = 4, .edges = 2}, x);
@@ -116,6 +117,16 @@ TEST_CASE("Weights of sequences that are all 0 are refused", "[riemannian][error
     AlternatingTraining<double> training(g, l);
     REQUIRE_THROWS_MATCHES(training.data({{{x, {in.data(), 6, 1}}, {y, {next.data(), 6, 1}}}}, {0.0}),
                            UsageError, says("weights that are all 0"));
+    SoftmaxStep<double> step(g, "out", y);
+    training.add(step, {.rate = 1});
+    training.data({{{x, {in.data(), 6, 1}}, {y, {next.data(), 6, 1}}}});
+    WeightDrop<double> drop(g.parameters("net.*"), {});
+    {
+        const WeightDrop<double>::Dropped dropped(drop);
+        REQUIRE_THROWS_MATCHES(training.round(), UsageError,
+                               says("alternating training: round()", "those of a weight drop"));
+    }
+    training.round();
 }
 
 TEST_CASE("A search refuses a matrix that another node uses, too", "[riemannian][errors]") {
