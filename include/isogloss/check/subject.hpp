@@ -149,14 +149,8 @@ template <class T> struct Subject {
         std::vector<std::size_t> all, some;
         std::size_t next = 0;
         std::vector<std::pair<std::string_view, bool>> patterns;  // and whether anything matches
-        for (std::string_view rest = hold; !rest.empty();) {
-            const std::size_t comma = std::min(rest.find(','), rest.size());
-            std::string_view one = rest.substr(0, comma);
-            rest.remove_prefix(std::min(comma + 1, rest.size()));
-            while (one.starts_with(' ')) one.remove_prefix(1);
-            while (one.ends_with(' ')) one.remove_suffix(1);
-            patterns.emplace_back(one, false);
-        }
+        if (!hold.empty())
+            graph::for_each_pattern(hold, [&](std::string_view one) { patterns.emplace_back(one, false); });
         std::string names;
         const auto take = [&](const std::string& name, Index size) {
             bool held = false;

@@ -10,6 +10,19 @@
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
 
+/// Calls f(pattern) for each part of a list with commas, without the spaces around it; once for an empty list.
+template <class F> void for_each_pattern(std::string_view list, F&& f) {
+    for (bool more = true; more;) {
+        const std::size_t comma = list.find(',');
+        std::string_view one = list.substr(0, comma);
+        more = comma != std::string_view::npos;
+        if (more) list.remove_prefix(comma + 1);
+        while (one.starts_with(' ')) one.remove_prefix(1);
+        while (one.ends_with(' ')) one.remove_suffix(1);
+        f(one);
+    }
+}
+
 /// See Graph::parameters.
 template <class T> Parameters<T> select(Store<T>& store, std::string_view pattern) {
     const auto none = [&](std::string_view what) {
@@ -17,22 +30,17 @@ template <class T> Parameters<T> select(Store<T>& store, std::string_view patter
                           "'. There are: ", names_of(store.parameters));
     };
     std::vector<bool> chosen(store.parameters.size(), false);
-    bool begun = false, more = true;
-    for (std::string_view rest = pattern; more; begun = true) {
-        const std::size_t comma = rest.find(',');
-        std::string_view one = rest.substr(0, comma);
-        more = comma != std::string_view::npos;
-        if (more) rest.remove_prefix(comma + 1);
-        while (one.starts_with(' ')) one.remove_prefix(1);
-        while (one.ends_with(' ')) one.remove_suffix(1);
+    bool begun = false;
+    for_each_pattern(pattern, [&](std::string_view one) {
         const bool takes = !one.starts_with('!');
         if (!takes) one.remove_prefix(1);
         if (!takes && !begun) chosen.assign(chosen.size(), true);
+        begun = true;
         bool found = false;
         for (std::size_t i = 0; i < chosen.size(); ++i)
             if (matches(one, store.parameters[i].name)) chosen[i] = takes, found = true;
         if (!found) throw none(one);
-    }
+    });
     std::vector<Parameter<T>*> members;
     for (std::size_t i = 0; i < chosen.size(); ++i)
         if (chosen[i]) members.push_back(&store.parameters[i]);
