@@ -15,22 +15,119 @@
 #include <xtensor/xview.hpp>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// Owning dense array of N dimensions, row-major.
 template <class T, std::size_t N> using Tensor = xt::xtensor<T, N>;
 
-/// A matrix [rows, cols] over memory owned elsewhere, as an xtensor expression. T may be const.
+template <class T> class MatrixView;
+
+namespace detail {
+
+/// What xtensor itself would make of memory owned elsewhere: MatrixView shares its types.
+template <class T> using MatrixAdaptor =
+    decltype(xt::adapt(std::declval<T*>(), std::size_t{}, xt::no_ownership(), std::array<std::size_t, 2>{}));
+
+}  // namespace detail
+}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+
+/// What xtensor requires of a container type of its own.
+namespace xt {
+template <class T> struct xcontainer_inner_types<isogloss::MatrixView<T>>
+    : xcontainer_inner_types<isogloss::detail::MatrixAdaptor<T>> {};
+template <class T> struct xiterable_inner_types<isogloss::MatrixView<T>>
+    : xcontainer_iterable_types<isogloss::MatrixView<T>> {};
+}  // namespace xt
+
+namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+
+/// Arrays of different shapes in an assignment to a MatrixView.
+class ShapeError : public UsageError {
+    using UsageError::UsageError;
+};
+
+/// A matrix [rows, cols] over memory owned elsewhere, as an xtensor container of fixed shape. T may be const.
+///
+/// An assignment writes numbers to that memory, from an array or expression of the same shape; any other shape is a
+/// ShapeError before anything is written. It never changes what the view refers to, not even from another view:
+/// xtensor's own adaptors would take over the pointer of the other, and the shape of an array of as many numbers.
 ///
 /// Assign with `noalias(view) = expression`: nothing is allocated. noalias, tanh, exp, square and the other
 /// elementwise functions are found by argument-dependent lookup, so a cell reads like its equations.
-template <class T> auto matrix_view(T* data, Index rows, Index cols) {
-    const auto r = static_cast<std::size_t>(rows), c = static_cast<std::size_t>(cols);
-    return xt::adapt(data, r * c, xt::no_ownership(), std::array<std::size_t, 2>{r, c});
-}
+template <class T> class MatrixView : public xt::xstrided_container<MatrixView<T>>,
+                                      public xt::xcontainer_semantic<MatrixView<T>> {
+    using Container = xt::xstrided_container<MatrixView>;
+    using Semantic = xt::xcontainer_semantic<MatrixView>;
+
+public:
+    using storage_type = typename Container::storage_type;
+    using allocator_type = typename Container::allocator_type;
+    using shape_type = typename Container::shape_type;
+    using temporary_type = typename Semantic::temporary_type;
+    using expression_tag = xt::xtensor_expression_tag;
+    static constexpr std::size_t rank = 2;
+
+    /// `name`: of the matrix in errors, kept by pointer; null: none.
+    MatrixView(T* data, Index rows, Index cols, const std::string* name = nullptr)
+        : memory_(data, static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols)), name_(name) {
+        Container::resize(shape_type{static_cast<std::size_t>(rows), static_cast<std::size_t>(cols)});
+    }
+    ~MatrixView() = default;
+    MatrixView(const MatrixView&) = default;  ///< the same memory
+    MatrixView(MatrixView&&) = default;       ///< the same memory
+    MatrixView& operator=(const MatrixView& other) {
+        require_shape(other.shape());
+        std::copy_n(other.data(), other.size(), this->data());
+        return *this;
+    }
+    MatrixView& operator=(MatrixView&& other) { return *this = std::as_const(other); }  ///< copies numbers
+    MatrixView& operator=(temporary_type&& value) {                                     ///< likewise
+        require_shape(value.shape());
+        std::copy_n(value.data(), value.size(), this->data());
+        return *this;
+    }
+    template <class E> MatrixView& operator=(const xt::xexpression<E>& value) {  ///< likewise
+        require_shape(value.derived_cast().shape());
+        return Semantic::operator=(value);
+    }
+
+    /// Called by xtensor before it writes an expression: ShapeError unless it has the shape of the view.
+    template <class Shape, class... Layout> void resize(const Shape& shape, const Layout&...) const {
+        require_shape(shape);
+    }
+
+private:
+    template <class Shape> void require_shape(const Shape& found) const {
+        const auto& own = this->shape();
+        if (std::equal(std::begin(found), std::end(found), own.begin(), own.end(),
+                       [](auto a, auto b) { return static_cast<std::size_t>(a) == b; }))
+            return;
+        std::string text;
+        for (const auto n : found) text += message(text.empty() ? "" : ", ", n);
+        throw ShapeError(name_ ? message("'", *name_, "': ") : "", "found an array [", text,
+                         "] assigned to a matrix [", own[0], ", ", own[1], "]",
+                         name_ ? ", expected its shape; xt::transpose and xt::reshape_view make others" : "");
+    }
+
+    storage_type& storage_impl() noexcept { return memory_; }
+    const storage_type& storage_impl() const noexcept { return memory_; }
+    friend class xt::xcontainer<MatrixView>;
+
+    storage_type memory_;
+    const std::string* name_;
+};
+
+/// A MatrixView of a matrix [rows, cols]: the type of T follows from the pointer.
+template <class T> MatrixView<T> matrix_view(T* data, Index rows, Index cols) { return {data, rows, cols}; }
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

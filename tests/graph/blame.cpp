@@ -102,9 +102,10 @@ template <class T> struct WrongShape {
 
 TEST_CASE("Arrays that do not fit within a node come with its name and shapes", "[graph][errors]") {
     for (const auto& [options, way, word] :
-         {std::tuple<WrongShape<double>::Options, const char*, const char*>{{}, "forward", "not resizable"},
+         {std::tuple<WrongShape<double>::Options, const char*, const char*>{
+              {}, "forward", "found an array [15, 2] assigned to a matrix [3, 2]"},
           {{.columns = true}, "forward", "Incompatible dimension of arrays"},
-          {{.backwards = true}, "backward", "not resizable"}}) {
+          {{.backwards = true}, "backward", "assigned to a matrix [3, 2]"}}) {
         Graph<double> g({.time = 5, .batch = 3});
         const auto x = g.add<Linear>("in", {.units = 2}, g.input("u", 2));
         const auto y = g.tokens("y", 4);

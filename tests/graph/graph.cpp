@@ -281,13 +281,90 @@ TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     const float values[10] = {};
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), UsageError,
                            says("computed by a node"));
-    REQUIRE_THROWS_MATCHES(m.g.modulus(m.h), UsageError, says("call backward<Modulus>"));
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}, {m.x, input}), UsageError,
                            says("'x'", "given twice"));
     const auto spare = m.g.tokens("spare", 7);
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}, {spare, input}), UsageError,
                            says("'spare'", "no node of the graph reads it"));
     REQUIRE(std::isfinite(m.g.forward(m.l, {m.x, input}, {m.y, target})));
+}
+
+TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
+    Model<double> m({.time = 4, .batch = 2, .seed = 3});
+    const auto u = m.g.input("u", 3);
+    const auto f = m.g.add<Linear>("f", {.units = 2}, u);
+    const std::vector<double> numbers(8 * 3, 0.5);
+    const auto refused = [&](auto&& look, auto... words) {
+        REQUIRE_THROWS_MATCHES(look(), UsageError, says(words...));
+    };
+    const auto value = [&](auto of) { return [&m, of] { m.g.value(of); }; };
+    const auto adjoint = [&] { m.g.adjoint(m.h); };
+    const auto modulus = [&] { m.g.modulus(m.h); };
+    refused(value(m.h), "value", "'lstm'", "call forward");
+    refused(value(u), "value", "no input 'u'");
+    refused(value(m.l), "value", "'loss'");
+    refused([&] { m.g.predicted(m.l); }, "predicted", "'loss'");
+
+    const double loss = m.g.forward(m.l, {m.x, input}, {m.y, target});
+    REQUIRE(m.g.value(m.l) == loss);
+    REQUIRE(m.g.value(m.h).shape()[0] == 8);
+    refused(value(f), "value", "'f'");
+    refused(adjoint, "adjoint", "no backward has followed");
+    m.g.backward(m.l);
+    REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);
+    refused(modulus, "modulus", "no backward<Modulus> has followed");
+    m.g.backward<Modulus>(m.l);
+    REQUIRE(m.g.modulus(m.h).shape()[0] == 8);
+    REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);  // both belong to this pass
+
+    m.g.forward(f, {u, numbers.data(), 4, 2});
+    REQUIRE(m.g.value(u)(7, 2) == 0.5);
+    refused(value(m.h), "value", "'lstm'");
+    refused(value(m.l), "value", "'loss'");
+    refused(adjoint, "adjoint", "'lstm'");
+
+    m.g.forward(m.l, {m.x, input}, {m.y, target});
+    refused(adjoint, "adjoint", "no backward has followed");  // what is there is of an earlier pass
+    refused(modulus, "modulus", "no backward<Modulus> has followed");
+    refused(value(u), "value", "no input 'u'");
+    m.g.value(m.E)(0, 0) = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError);
+    refused(value(m.h), "value", "failed");
+    refused(value(m.l), "value", "failed");
+}
+
+TEMPLATE_TEST_CASE("Weights and states are assigned by value and shape", "[graph][errors]", float, double) {
+    using T = TestType;
+    Graph<T> g({.time = 1, .batch = 3});
+    const auto a = g.weight("a", 2, 3, uniform(0.5)), b = g.weight("b", 2, 3, uniform(0.5)),
+               c = g.weight("c", 3, 2, uniform(0.5));
+    g.value(a) = g.value(b);
+    REQUIRE(xt::all(xt::equal(g.value(a), g.value(b))));
+    g.value(a)(0, 0) = 7;
+    REQUIRE(g.value(b)(0, 0) != 7);
+    auto view = g.value(a);
+    view = g.value(b);  // into the same memory, not another view
+    REQUIRE(g.value(a)(0, 0) == g.value(b)(0, 0));
+
+    const Tensor<T, 2> kept = g.value(a);
+    for (const Tensor<T, 2>& wrong : {Tensor<T, 2>({3, 2}, T(1)), Tensor<T, 2>({1, 6}, T(1)),
+                                      Tensor<T, 2>({1, 3}, T(1)), Tensor<T, 2>({4, 3}, T(1))}) {
+        REQUIRE_THROWS_MATCHES(g.value(a) = wrong, UsageError, says("'a'", "[2, 3]", "xt::transpose"));
+        REQUIRE_THROWS_MATCHES(g.value(a) = 2 * wrong, UsageError, says("'a'", "[2, 3]"));
+        REQUIRE_THROWS_MATCHES(noalias(g.value(a)) = 2 * wrong, UsageError, says("'a'", "[2, 3]"));
+    }
+    const xt::xarray<T> deep = xt::ones<T>({1, 2, 3}), flat = xt::ones<T>({6});
+    REQUIRE_THROWS_MATCHES(g.value(a) = deep, UsageError, says("'a'", "found an array [1, 2, 3]"));
+    REQUIRE_THROWS_MATCHES(g.value(a) = flat, UsageError, says("'a'", "found an array [6]"));
+    REQUIRE_THROWS_MATCHES(g.value(a) = g.value(c), UsageError, says("'a'", "found an array [3, 2]"));
+    REQUIRE(xt::all(xt::equal(g.value(a), kept)));
+    g.value(a) = xt::transpose(g.value(c));
+    REQUIRE(g.value(a)(0, 2) == g.value(c)(2, 0));
+
+    g.template add<Rnn>("rnn", {.units = 2}, g.input("u", 2));
+    g.state("rnn.h") = Tensor<T, 2>({3, 2}, T(1));
+    const Tensor<T, 2> turned({2, 3}, T(1));
+    REQUIRE_THROWS_MATCHES(g.state("rnn.h") = turned, UsageError, says("'rnn.h'", "[3, 2]"));
 }
 
 TEST_CASE("Columns of a larger batch are held to it, and sums to what they count", "[graph][errors]") {

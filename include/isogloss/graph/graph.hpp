@@ -123,7 +123,10 @@ public:
     /// The names of the carried sequences, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
     std::vector<std::string> state_names() const { return states_.names(); }
     /// The state that one of them carries into the next pass: a read-write view [capacity().batch, width].
-    auto state(std::string_view name) { return view(states_.at(name)); }
+    auto state(std::string_view name) {
+        auto& s = states_.at(name);
+        return view({s.carried, store_.capacity.batch, s.width}, s.name);
+    }
     /// A copy of the carried states; `carry` restores it.
     Carried<T> carried() const { return states_.saved(); }
     void carry(const Carried<T>& states) { states_.restore(states); }  ///< see carried()
@@ -196,19 +199,20 @@ public:
 
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
     /// modulus after the last pass. The next pass of another size invalidates the views.
-    auto value(Weight<T> w) { return view(record(w).values()); }
-    auto gradient(Weight<T> w) { return view(record(w).dense_gradient()); }  ///< see above
-    auto value(Seq<T> a) { return record(a), view(a, store_.value(a.id)); }  ///< see above
-    auto adjoint(Seq<T> a) {                                                 ///< see above
-        record(a), require_gradients("adjoint");
-        return view(a, store_.adjoint(a.id, 0));
+    ///
+    /// Throws UsageError for a value that the last forward pass did not compute, or that was not its input, for an
+    /// adjoint or modulus without a backward pass after it, and if the pass failed.
+    auto value(Weight<T> w) { return view(record(w).values(), record(w).name); }
+    auto gradient(Weight<T> w) { return view(record(w).dense_gradient(), record(w).name); }  ///< see above
+    auto value(Seq<T> a) {                                                                   ///< see above
+        require_held("value", record(a));
+        return view(a, store_.value(a.id));
     }
-    auto modulus(Seq<T> a) {  ///< see above
-        record(a);
-        if (!store_.moduli)
-            throw UsageError("modulus: none computed yet; call backward<Modulus>(loss) first");
-        return view(a, store_.adjoint(a.id, 1));
+    auto adjoint(Seq<T> a) {  ///< see above
+        require_gradients("adjoint");
+        return carried_back<Gradient>("adjoint", a);
     }
+    auto modulus(Seq<T> a) { return carried_back<Modulus>("modulus", a); }  ///< see above
 
     /// The full names of all sequences, in order of creation: inputs, and those of nodes, such as "lstm1.h",
     /// "lstm1.c" or the gates "lstm1.z".
@@ -223,13 +227,17 @@ public:
     /// pass did not run its node or failed.
     Tensor<T, 2> mask(std::string_view name) const;
 
-    double value(Loss<T> l) const { return record(l).value; }
+    /// The loss of the last forward pass, summed over time and batch, in nats. Throws UsageError if that pass did not
+    /// run it or failed.
+    double value(Loss<T> l) const { return require_reached("value", record(l).node), record(l).value; }
     /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, without what is added to it and how it is
     /// weighted there: the basis of perplexity. Throws UsageError for a loss that has none, and if the last pass did
     /// not run it or failed.
     double cross_entropy(Loss<T> l) const;
-    /// Positions that counted in a loss: targets other than not_predicted.
-    Index predicted(Loss<T> l) const { return record(l).predicted; }
+    /// Positions that counted in a loss: targets other than not_predicted. Throws likewise.
+    Index predicted(Loss<T> l) const {
+        return require_reached("predicted", record(l).node), record(l).predicted;
+    }
     /// The loss of each position [T, B] in nats, 0 where nothing is predicted. Throws likewise.
     auto by_token(Loss<T> l) const;
 
@@ -259,8 +267,10 @@ public:
     const Array<graph::NodeRecord<T>>& nodes() const { return nodes_; }  ///< see above
 
 private:
-    auto view(MatrixRef<T> m) { return matrix_view(m.data, m.rows, m.cols); }
-    auto view(Seq<T> a, T* data) { return matrix_view(data, store_.rows(), a.width); }
+    auto view(MatrixRef<T> m, const std::string& name) {
+        return MatrixView<T>(m.data, m.rows, m.cols, &name);
+    }
+    auto view(Seq<T> a, T* data) { return MatrixView<T>(data, store_.rows(), a.width, &store_[a].name); }
     // The records behind handles of this graph; others are refused.
     auto& record(Weight<T> w) { return store_.require_own(w, "weight"), store_[w]; }
     auto& record(Seq<T> a) { return store_.require_own(a, "sequence"), store_[a]; }
@@ -273,6 +283,20 @@ private:
         if (!runner_.reached(node))
             throw UsageError(who, ": the last forward pass did not reach '", store_.node_names[node],
                              "', or failed; call forward for it, or for what depends on it, first");
+    }
+    void require_held(std::string_view who, const graph::SeqRecord<T>& a) const {
+        if (a.node >= 0) require_reached(who, a.node);
+        else if (!a.fed || runner_.last() < 0)
+            throw UsageError(who, ": the last forward pass had no input '", a.name,
+                             "', or failed; call forward with it first");
+    }
+    template <class Quantity> auto carried_back(std::string_view who, Seq<T> a) {
+        constexpr int q = Backward<T, Quantity>::quantity;
+        require_held(who, record(a));
+        if (!store_.carried(q))
+            throw UsageError(who, ": no backward", q == 1 ? "<Modulus>" : "",
+                             " has followed the last forward pass; ", "call it with the loss first");
+        return view(a, store_.adjoint(a.id, q));
     }
     void require_gradients(std::string_view who) const {
         if (!store_.gradients) graph::refuse_gradients(who);

@@ -286,6 +286,8 @@ public:
     }
     /// Whether a backward pass of gradients ran after the last forward pass of the graph.
     bool carried() const { return store_->carried(0); }
+    /// Whether they are parameters of the graph with this store.
+    bool are_of(const graph::Store<T>& store) const { return store_ == &store; }
     /// The value of a divisor: see summed_over(); at least 1.
     double divisor(Divisor d) const {
         switch (d) {

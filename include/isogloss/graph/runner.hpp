@@ -347,25 +347,24 @@ private:
         }
     }
 
-    // Calls f(), which runs a node; adds the node and its shapes to xtensor's errors about mismatched arrays.
+    // Calls f(), which runs a node; adds the node and its shapes to errors about mismatched arrays.
     template <class F> void with_shapes(int id, const char* way, F&& f) {
-        const auto refuse = [&](const std::exception& error) {
+        const auto refuse = [&](std::string_view cause) {
             std::string shapes;
             const Index steps = store_.time, columns = store_.batch;
             for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
                 shapes += message(shapes.empty() ? "" : ", ", "'", store_.seqs[i].name, "' [", columns, ", ",
                                   store_.seqs[i].width, "]");
-            throw UsageError("node '", name(id), "', ", way, ": ", error.what(), ". Arrays of one step are ",
-                             shapes, "; those of all ", steps,
-                             " steps, p.at(z) in place of p.at(z, t), have ", steps * columns, " rows");
+            throw UsageError("node '", name(id), "', ", way, ": ", cause, ". Arrays of one step are ", shapes,
+                             "; those of all ", steps, " steps, p.at(z) in place of p.at(z, t), have ",
+                             steps * columns, " rows");
         };
         try {
             f();
         } catch (const xt::broadcast_error& error) {
-            refuse(error);
-        } catch (const std::runtime_error& error) {
-            if (std::string_view(error.what()).find("not resiz") == std::string_view::npos) throw;
-            refuse(error);
+            refuse(error.what());
+        } catch (const ShapeError& error) {
+            refuse(cause_of(error.what()));
         }
     }
 

@@ -58,9 +58,9 @@ public:
         for_each([&](auto& s) { out.push_back(s.name); });
         return out;
     }
-    MatrixRef<T> at(std::string_view name) const {
+    SeqRecord<T>& at(std::string_view name) const {
         for (auto& s : store_.seqs)
-            if (s.carried && s.name == name) return {s.carried, store_.capacity.batch, s.width};
+            if (s.carried && s.name == name) return s;
         throw UsageError("state: no carried sequence is named '", name, "'. There are: ", names_of(names()));
     }
 

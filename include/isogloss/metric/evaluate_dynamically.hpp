@@ -33,11 +33,10 @@ private:
 
 /// Throws UsageError for an update whose weights are not those of the graph.
 template <class T, class Update> void require_own(const char* who, Graph<T>& g, const Update& update) {
-    if constexpr (requires { update.group(); })
-        for (const auto* p : update.group())
-            if (std::ranges::none_of(g.store().parameters, [&](const auto& own) { return &own == p; }))
-                throw UsageError(who, ": the update moves '", p->name,
-                                 "' of another graph; expected parameters of the graph that is evaluated");
+    if constexpr (requires { update.group().are_of(g.store()); })
+        if (!update.group().are_of(g.store()))
+            throw UsageError(who, ": the update moves '", update.group()[0].name,
+                             "' of another graph; expected parameters of the graph that is evaluated");
 }
 
 }  // namespace detail

@@ -25,6 +25,9 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
                                          MetricForm form, Tokens targets = {}) {
     auto& store = g.store();
     if (targets.id >= 0) store.require_own(targets, "targets");
+    if (!group.are_of(store))
+        throw UsageError("riemannian: '", group[0].name,
+                         "' is a parameter of another graph; take parameters of the one to be trained");
     for (const Parameter<T>* p : group)
         if (p->uses() > 1)
             throw UsageError("riemannian: '", p->name, "' is used ", p->uses(),
@@ -60,12 +63,6 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
                 store, group, h, typename SoftmaxFisher<T>::Options{.form = form, .targets = targets}));
     for (std::size_t k = 0; k < taken.size(); ++k)
         if (!taken[k]) {
-            const Parameter<T>* const p = &group[k];
-            if (std::none_of(store.parameters.begin(), store.parameters.end(),
-                             [p](const Parameter<T>& own) { return &own == p; }))
-                throw UsageError(
-                    "riemannian: '", p->name,
-                    "' is a parameter of another graph; take parameters of the one to be trained");
             throw UsageError("riemannian: '", group[k].name,
                              "' belongs to no units and has no metric; train it by another update");
         }
