@@ -421,20 +421,24 @@ TEST_CASE("Ranks that would not train one model are refused", "[distributed][dat
         std::string says;
         GraphOptions graph = {.time = 2, .batch = 2, .seed = 7};
         std::uint64_t step = 0;
+        std::string name = "w";
         Index rows = 2;
+        bool trained = true, another = false;
         DataParallelOptions options = {.columns = 4, .shards = 2};
     };
     const auto make = [](const Case& of_1) {
         ThreadGroup::run(2, [&](auto& ranks) {
             const Case c = ranks.rank() == 1 ? of_1 : Case{};
             Graph<float> g(c.graph);
-            g.weight("w", c.rows, 2, uniform(1));
+            g.weight("E", 5, 2, uniform(1));
+            g.weight(c.name, c.rows, 2, uniform(1), {.trained = c.trained});
+            if (c.another) g.weight("another", 2, 2, uniform(1));
             g.training_step(c.step);
             DataParallel(g, g.parameters(), ranks, c.options);
         });
     };
     make({});
-    std::vector<Case> cases(8);
+    std::vector<Case> cases(11);
     cases[0].says = "seed = 8 on rank 1 and 7 on rank 0", cases[0].graph.seed = 8;
     cases[1].says = "training step = 3 on rank 1 and 0", cases[1].step = 3;
     cases[2].says = "precision = ", cases[2].graph.precision = Precision::bf16;
@@ -442,7 +446,11 @@ TEST_CASE("Ranks that would not train one model are refused", "[distributed][dat
     cases[4].says = "columns = 3 on rank 1 and 4", cases[4].options.columns = 3;
     cases[5].says = "shards = 4 on rank 1 and 2", cases[5].options.shards = 4;
     cases[6].says = "ordered = 0 on rank 1 and 1", cases[6].options.ordered = false;
-    cases[7].says = "shapes of weights = ", cases[7].rows = 3;
+    cases[7].says = "another weight on rank 1 than on rank 0 in the place of 'w' [", cases[7].rows = 3;
+    cases[8].says = "another weight on rank 1 than on rank 0 in the place of '", cases[8].name = "v";
+    cases[9].says = "another weight on rank 1 than on rank 0 in the place of 'w' [2, 2]",
+    cases[9].trained = false;
+    cases[10].says = "the number of weights = 3 on rank 1 and 2", cases[10].another = true;
     for (const Case& c : cases)
         REQUIRE_THROWS_MATCHES(make(c), UsageError,
                                says("data parallel: found ", c.says, "expected the same on every rank"));

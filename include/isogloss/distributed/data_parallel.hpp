@@ -210,17 +210,11 @@ private:
     // What all ranks must share: masks and samples are functions of seed, step and columns, and what is sent has the
     // sizes of the weights and of the options.
     void require_equal_ranks(const Parameters<T>& group) const {
-        std::uint64_t weights = 0;
-        for (const Parameter<T>* p : group)
-            for (const Index part : {Index{stream_of(p->name)}, p->rows, p->cols, Index{p->trained}})
-                weights = (weights ^ static_cast<std::uint64_t>(part)) * 0x100000001B3u + 1;
         const auto& o = options_;
         const auto bits = [](auto x) { return static_cast<std::uint64_t>(x); };
-        static constexpr const char* names[] = {"seed",      "training step",
-                                                "precision", "epsilon",
-                                                "columns",   "shards",
-                                                "pack",      "ordered",
-                                                "overlap",   "a checksum of the names and shapes of weights"};
+        static constexpr const char* names[] = {
+            "seed",   "training step", "precision", "epsilon", "columns",
+            "shards", "pack",          "ordered",   "overlap", "the number of weights"};
         constexpr std::size_t epsilon = 3;
         const std::array own = {g_.seed(),
                                 g_.training_step(),
@@ -231,7 +225,7 @@ private:
                                 bits(o.pack),
                                 bits(o.ordered),
                                 bits(o.overlap),
-                                weights};
+                                bits(group.size())};
         static_assert(std::size(names) == own.size());
         const auto shown = [](std::size_t i, std::uint64_t value) {
             return i == epsilon ? message(std::bit_cast<double>(value)) : message(value);
@@ -244,6 +238,17 @@ private:
                                      " on rank ", r, " and ", shown(i, all[0][i]),
                                      " on rank 0, expected the same on every rank; build the same graph with "
                                      "the same options, and set training_step() to that of rank 0");
+        for (const Parameter<T>* p : group) {
+            const auto weights =
+                gathered(ranks_, std::array{Index{stream_of(p->name)}, p->rows, p->cols, Index{p->trained}});
+            for (std::size_t r = 1; r < weights.size(); ++r)
+                if (weights[r] != weights[0])
+                    throw UsageError("data parallel: found another weight on rank ", r,
+                                     " than on rank 0 in the place of '", p->name, "' [", p->rows, ", ",
+                                     p->cols, "]", p->trained ? "" : ", frozen",
+                                     ", expected the same on every rank: names, shapes and frozen weights, "
+                                     "in the same order");
+        }
     }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
 
