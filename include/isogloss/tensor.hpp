@@ -61,6 +61,8 @@ class ShapeError : public UsageError {
 /// An assignment writes numbers to that memory, from an array or expression of the same shape; any other shape is a
 /// ShapeError before anything is written. It never changes what the view refers to, not even from another view:
 /// xtensor's own adaptors would take over the pointer of the other, and the shape of an array of as many numbers.
+/// Therefore an expression over views is not to be assigned to again: its views would write. `auto e = tanh(v);
+/// e = tanh(w);` copies w into v; begin a new expression, or keep a Tensor.
 ///
 /// Assign with `noalias(view) = expression`: nothing is allocated. noalias, tanh, exp, square and the other
 /// elementwise functions are found by argument-dependent lookup, so a cell reads like its equations.
@@ -101,10 +103,19 @@ public:
         return Semantic::operator=(value);
     }
 
-    /// Called by xtensor before it writes an expression: ShapeError unless it has the shape of the view.
+    /// Called by `noalias(view) = value`: before anything of xtensor, which relies on a resize that does not throw.
+    template <class E> MatrixView& assign_xexpression(const xt::xexpression<E>& value) {
+        require_shape(value.derived_cast().shape());
+        return Semantic::assign_xexpression(value);
+    }
+    /// Called by xtensor before it writes: ShapeError unless it is the shape of the view.
     template <class Shape, class... Layout> void resize(const Shape& shape, const Layout&...) const {
         require_shape(shape);
     }
+    /// The shape is fixed; xt::reshape_view(view, shape) shows the same numbers in another.
+    template <class... Arguments> void reshape(Arguments&&...) = delete;
+    /// Would exchange numbers twice through the same memory.
+    friend void swap(MatrixView&, MatrixView&) = delete;
 
 private:
     template <class Shape> void require_shape(const Shape& found) const {

@@ -36,6 +36,14 @@ TEMPLATE_TEST_CASE("Assignment to a matrix_view writes numbers of its shape, and
     REQUIRE_THROWS_MATCHES(to = 2 * matrix_view(a, 1, 6), ShapeError,
                            says("isogloss: found an array [1, 6]"));
     REQUIRE_THROWS_MATCHES(noalias(to) = matrix_view(a, 1, 3), ShapeError, says("[1, 3]"));
+    // Through routes by which xtensor itself would resize, without a chance to refuse.
+    const xt::xarray<T> deep = xt::ones<T>({1, 2, 3}), flat = xt::ones<T>({6});
+    const auto twice = 2 * deep;
+    REQUIRE(twice.shape().size() == 3);
+    REQUIRE_THROWS_MATCHES(noalias(to) = twice, ShapeError, says("array [1, 2, 3]"));
+    REQUIRE_THROWS_MATCHES(noalias(to) = 2 * flat, ShapeError, says("array [6]"));
+    REQUIRE_THROWS_MATCHES(noalias(to) = xt::arange<T>(6), ShapeError, says("array [6]"));
+    REQUIRE_THROWS_MATCHES(to = xt::arange<T>(6), ShapeError, says("array [6]"));
     REQUIRE(b[1] == 5);
     REQUIRE(named.shape()[0] == 2);
     matrix_view(b, 0, 3) = Tensor<T, 2>({0, 3});

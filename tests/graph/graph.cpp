@@ -317,6 +317,15 @@ TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
     REQUIRE(m.g.modulus(m.h).shape()[0] == 8);
     REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);  // both belong to this pass
 
+    m.g.backward(m.l, m.h);
+    REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);
+    refused([&] { m.g.adjoint(m.e); }, "adjoint", "stopped before node 'lstm'", "'embed.y'");
+    refused([&] { m.g.adjoint(m.g.sequence("lstm.z")); }, "adjoint", "stopped before node 'lstm'",
+            "'lstm.z'");
+    REQUIRE(m.g.modulus(m.e).shape()[0] == 8);  // of the whole pass
+
+    m.g.forward(u, {u, numbers.data(), 4, 2});
+    REQUIRE(m.g.value(u)(7, 2) == 0.5);
     m.g.forward(f, {u, numbers.data(), 4, 2});
     REQUIRE(m.g.value(u)(7, 2) == 0.5);
     refused(value(m.h), "value", "'lstm'");

@@ -142,7 +142,7 @@ TEST_CASE("The modulus pass leaves gradients alone, and follows weights that mov
                     phi[r * 3 + i] += std::pow(W(i, j) * weights[r * n + j], 2);
         return phi;
     };
-    REQUIRE_THROWS_MATCHES(g.modulus(x), UsageError, says("none computed yet", "backward<Modulus>"));
+    REQUIRE_THROWS_MATCHES(g.modulus(x), UsageError, says("no input 'x'", "call forward"));
     for (int step = 0; step < 2; ++step) {
         g.forward(l, {x, in.data(), T, B}, {w, weights.data(), T, B});
         g.backward(l);

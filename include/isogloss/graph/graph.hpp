@@ -201,7 +201,8 @@ public:
     /// modulus after the last pass. The next pass of another size invalidates the views.
     ///
     /// Throws UsageError for a value that the last forward pass did not compute, or that was not its input, for an
-    /// adjoint or modulus without a backward pass after it, and if the pass failed.
+    /// adjoint or modulus without a backward pass after it or to which that pass did not come, and if the pass failed.
+    /// A node may keep the adjoint of a sequence within itself: of "lstm.c" there is only what other nodes add.
     auto value(Weight<T> w) { return view(record(w).values(), record(w).name); }
     auto gradient(Weight<T> w) { return view(record(w).dense_gradient(), record(w).name); }  ///< see above
     auto value(Seq<T> a) {                                                                   ///< see above
@@ -286,7 +287,7 @@ private:
     }
     void require_held(std::string_view who, const graph::SeqRecord<T>& a) const {
         if (a.node >= 0) require_reached(who, a.node);
-        else if (!a.fed || runner_.last() < 0)
+        else if (!a.fed || runner_.failed())
             throw UsageError(who, ": the last forward pass had no input '", a.name,
                              "', or failed; call forward with it first");
     }
@@ -296,6 +297,10 @@ private:
         if (!store_.carried(q))
             throw UsageError(who, ": no backward", q == 1 ? "<Modulus>" : "",
                              " has followed the last forward pass; ", "call it with the loss first");
+        if (const int node = runner_.left_out(a.id, q); node >= 0)
+            throw UsageError(who, ": the last backward pass stopped before node '", store_.node_names[node],
+                             "', which adds to that of '", store_[a].name,
+                             "'; call backward for the loss without a sequence to stop at");
         return view(a, store_.adjoint(a.id, q));
     }
     void require_gradients(std::string_view who) const {

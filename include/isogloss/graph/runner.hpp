@@ -21,8 +21,8 @@ public:
 
     bool checking = false;
 
-    /// The node that the last forward pass was for, or -1 if it failed.
-    int last() const { return last_; }
+    /// Whether the last pass failed, or there was none.
+    bool failed() const { return failed_; }
     /// Whether the last forward pass ran a node.
     bool reached(int node) const { return last_ >= 0 && at(node).needed; }
 
@@ -41,7 +41,7 @@ public:
     void forward(int last, std::span<const Feed<T>> feeds, int asked = -1) {
         set_upstream(asked);
         asked_ = asked;
-        last_ = -1;  // also if there is no memory for the pass
+        last_ = -1, failed_ = true;  // also if there is no memory for the pass
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
         store_.time = store_.batch = 0;
@@ -73,7 +73,7 @@ public:
                 "forward_again: found the graph ", store_.training ? "in training" : "in evaluation",
                 " and the last forward pass in the other mode, whose masks are not those of this one; ",
                 "call forward");
-        last_ = -1;
+        last_ = -1, failed_ = true;
         asked_ = asked;
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
@@ -102,6 +102,7 @@ public:
         const Scope scope(store_, q == 1);
         for (auto& s : store_.seqs) s.unset[q] = true;
         store_.carried_back[q] = 0;
+        past_[q] = past;
         if constexpr (q == 0) count(l, past);
         const auto run = [&](int id) {
             if constexpr (q == 1) square_weights(at(id));
@@ -124,12 +125,23 @@ public:
                 if (q == 0 && store_.left) store_.left(id);
             }
         } catch (...) {
-            last_ = -1;
+            last_ = -1, failed_ = true;
             for (auto& p : store_.parameters)
                 if (q == 0) p.clear_gradient();
             throw;
         }
         store_.carried_back[q] = store_.forward_pass;
+    }
+
+    /// A node that reads a sequence, or computes it within itself, and that the last backward pass has not run; or -1.
+    int left_out(int seq, int quantity) const {
+        for (int id = 0; id <= past_[quantity]; ++id) {
+            const auto& n = at(id);
+            if (n.needed && (std::find(n.input_seqs.begin(), n.input_seqs.end(), seq) != n.input_seqs.end() ||
+                             (store_.seqs[seq].internal && store_.seqs[seq].node == id)))
+                return id;
+        }
+        return -1;
     }
 
     /// What was not finite before the pass computed anything, and what to do about it; `otherwise` if all was finite.
@@ -320,7 +332,7 @@ private:
                 for_each_carried(id, [&](auto& s, int i) {
                     std::copy_n(store_.value(i, store_.time - 1), store_.batch * s.width, s.carried);
                 });
-        last_ = last;
+        last_ = last, failed_ = false;
     }
 
     template <class F> void for_each_loss(int id, F&& f) {
@@ -446,6 +458,8 @@ private:
     Array<NodeRecord<T>>& nodes_;
     bool training_ = true;        // of the last forward pass
     int last_ = -1, asked_ = -1;  // the last node of the last forward pass, and its loss, if any
+    bool failed_ = true;
+    int past_[2] = {-1, -1};  // the node above which the last backward pass of each quantity ended
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
