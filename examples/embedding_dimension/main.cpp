@@ -63,7 +63,8 @@ void train_tied(const Options& o, ig::Index width, const ig::text::Corpus& train
         ig::Perplexity in_training;
         for (const auto& batch : train.batches(g.capacity())) {
             if (batch.first) g.reset();
-            in_training.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l));
+            const double nats = g.forward(l, {x, batch.input}, {y, batch.target});
+            in_training.add(nats, g.predicted(l));  // after the pass: the order of arguments is not given
             g.backward(l);
             sgd.step();
         }
@@ -256,7 +257,7 @@ std::vector<Row> measure(const Options& o) {
         .check();
     const files::Lock lock("--csv", o.csv);
     std::vector<Row> rows;
-    if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
+    if (o.resume && files::has_content(o.csv)) rows = read_table(o.csv);
     const auto vocabulary = ig::text::Vocabulary::from_file(train_path, {.max_size = o.max_vocabulary});
     const auto text = ig::text::Corpus::read(train_path, vocabulary);
     const auto whole = text.tokens();

@@ -22,13 +22,13 @@ int embed(const EmbedCommand& o) {
         throw ig::DataError("embed: give --out, the file for the vectors of the tokens");
     require_texts(o.text);
     const auto it = lds::load_lds<float>(o.model);
+    const Sentences text(o.text, it.vocabulary);  // before a file is written: a text may be refused
     if (!o.types.empty()) {
         const auto v = lds::type_embedding(it.system, it.xx);
         ig::io::write_word2vec_text(o.types, {it.vocabulary.words(), lds::cols(v), {v.begin(), v.end()}});
         say("%td word vectors of %td numbers in %s\n", lds::rows(v), lds::cols(v), o.types.c_str());
     }
     if (o.text.empty()) return 0;
-    const Sentences text(o.text, it.vocabulary);
     Stopwatch clock;
     const auto embedding = token_embedding(it, o.states);
     const auto z = sentence_vectors(embedding, text, before_sentence(it));

@@ -67,7 +67,11 @@ public:
             100 * c.pseudo_counts * static_cast<double>(whitening.mu.size()) / whitening.mass);
         auto iteration = static_cast<ig::Index>(it.log_likelihoods.size()), best_iteration = iteration;
         if (!log_ && ranks_.first()) open_log(iteration);
-        double factor = 1, best = -std::numeric_limits<double>::infinity();
+        constexpr double none = -std::numeric_limits<double>::infinity();
+        double factor = noted<double>(it, o_.model, "lds_text.noise_factor", 0, 1, 1);
+        double best = none;  // of this call, which saves its first iteration
+        // for --stop: a fit that goes on compares with the iterations before, as one in one go does
+        double before = it.log_likelihoods.empty() ? none : std::ranges::max(it.log_likelihoods);
         Stopwatch clock;
         for (;; ++iteration) {
             const auto steady = lds::steady_state(it.system);
@@ -79,6 +83,7 @@ public:
             it.xx = statistics.xx;
             it.xx_filtered = statistics.xx_filtered;
             it.notes["lds_text.iteration"] = ig::message(iteration);
+            it.notes["lds_text.noise_factor"] = digits(factor, 17);
             tell(c, it, iteration, statistics.log_likelihood, baseline, held_out, factor, clock.lap());
 
             const double value = o_.select ? -held_out->perplexity : statistics.log_likelihood;
@@ -88,8 +93,9 @@ public:
             if (!std::isfinite(value))
                 throw ig::NumericError("fit: the likelihood of iteration ", iteration,
                                        " is not finite; use fewer --states or more --pseudo-counts");
-            const double gain = value - best;
-            if (gain > 0) {
+            const double gain = value - before;
+            before = std::max(before, value);
+            if (value > best) {
                 best = value;
                 best_iteration = iteration;
                 begun_ = true;
@@ -250,8 +256,8 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     ranks.barrier();
     FitCommand o = given;
     o.go_on = given.resume;
-    o.resume = given.resume && files::has_content(given.model);
-    const bool identified = given.resume && files::exists(identification_file(given.model));
+    const bool identified = given.resume && in_identification(given.model);
+    o.resume = given.resume && !identified && files::has_content(given.model);
     if (o.resume) o = with_stored(o);
     else if (identified) require_identification(o);
     else if (given.resume) say("'%s' holds no fit yet: the fit starts from the beginning\n", o.model.c_str());
@@ -271,13 +277,12 @@ int fit_on(program::Ranks& ranks, const FitCommand& given) {
     ig::Index last = 0;
     try {
         fit_all(fit, o, all, last);
-    } catch (const IdentificationInterrupted&) {
+    } catch (const IdentificationInterrupted& end) {
         if (!fit.begun()) {
-            const std::string state = identification_file(o.model);
             interrupt::out() << "Interrupted in subspace identification"
-                             << (files::exists(state) ? "; its state is in '" + state +
-                                                            "'. To continue: the same call with --resume"
-                                                      : ", before its first state was written")
+                             << (end.kept ? "; its state is in '" + identification_file(o.model) +
+                                                "'. To continue: the same call with --resume"
+                                          : ", before its first state was written")
                              << std::endl;
             return interrupt::status();
         }

@@ -100,7 +100,7 @@ inline std::vector<Candidate> candidates(const FitCommand& o, const CoOccurrence
     return all;
 }
 
-/// Small random parameters: the baseline for subspace identification.
+/// Small random parameters, whose noise is not repaired yet: the baseline for subspace identification.
 inline lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index states, std::uint64_t seed) {
     const auto V = static_cast<ig::Index>(whitening.mu.size());
     const ig::Random random(seed, ig::stream_of("random start"));
@@ -118,7 +118,6 @@ inline lds::Lds<float> random_system(const lds::Whitening& whitening, ig::Index 
     for (std::size_t i = 0; i < whitening.mu.size(); ++i)
         if (!(whitening.mu[i] > 0)) std::fill_n(s.C.data() + ig::Index(i) * states, states, 0.f);
     s.M = lds::lyapunov(s.A, lds::identity(states));
-    lds::repair_noise(lds::inner_products(s.C, s.C), s.M);
     return s;
 }
 
@@ -137,8 +136,10 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
     System it;
     it.vocabulary = counted.vocabulary();
     const std::uint64_t seed = o.seed.value_or(1);
+    double noise_factor = 1;
     if (o.random_start) {
         it.system = random_system(moments.whitening(), c.states, seed);
+        noise_factor = lds::repair_noise(lds::inner_products(it.system.C, it.system.C), it.system.M);
         say("random start\n");
     } else {
         counted.require_blocks(c.ssid_lags);
@@ -149,13 +150,15 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
             counted.checksum(2 * c.ssid_lags - 1), ranks, o.shards > 0);
         it.system = std::move(found.system);
         it.singular_values = std::move(found.singular_values);
+        noise_factor = found.noise_factor;
         say("subspace identification: singular values %.4f … %.4f, error at most %.4f, radius %.4f, noise "
             "factor %.4f; "
             "%.2f s\n",
             it.singular_values.front(), it.singular_values.back(), found.error_bound, found.radius,
-            found.noise_factor, clock.lap());
+            noise_factor, clock.lap());
     }
     it.notes = {{"lds_text.iteration", "0"},
+                {"lds_text.noise_factor", digits(noise_factor, 17)},
                 {"lds_text.sentences", moments.made_with().boundary >= 0 ? "1" : "0"},
                 {"lds_text.pseudo_counts", digits(c.pseudo_counts, 17)},
                 {"lds_text.em_lags", ig::message(o.em_lags.value_or(default_em_lags))},
@@ -170,6 +173,17 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
     return it;
 }
 
+/// Whether --resume goes on with subspace identification, whose state is in its file: there is no model, or an earlier
+/// one, over which a fit was begun. A state older than the model was left behind when the model was written.
+inline bool in_identification(const std::string& model) {
+    const std::string state = identification_file(model);
+    if (!files::has_content(state)) return false;
+    if (!files::has_content(model)) return true;
+    std::error_code ignored;
+    return std::filesystem::last_write_time(state, ignored) >
+           std::filesystem::last_write_time(model, ignored);
+}
+
 /// Throws UsageError for options by which a fit would not continue from the state of a subspace identification that
 /// was interrupted, and would remove it.
 inline void require_identification(const FitCommand& o) {
@@ -179,7 +193,8 @@ inline void require_identification(const FitCommand& o) {
                                          "'; leave one of them out"));
     if (o.random_start)
         throw ig::UsageError(ig::message("--resume: '", state, "' is of subspace identification, not of ",
-                                         "--random-start; leave one of the two options out"));
+                                         "--random-start; leave one of the two options out, or remove the ",
+                                         "file"));
 }
 
 /// The options, completed by those of the file to resume from. Throws if a given one differs.

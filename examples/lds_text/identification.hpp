@@ -17,8 +17,10 @@
 
 namespace lt {
 
-/// Thrown after a signal during subspace identification.
-struct IdentificationInterrupted {};
+/// Thrown after a signal during subspace identification. `kept`: whether its state is in the file.
+struct IdentificationInterrupted {
+    bool kept;
+};
 
 /// The file in which `fit` keeps the state of subspace identification until there is a model.
 inline std::string identification_file(const std::string& model) { return model + ".ssid"; }
@@ -52,7 +54,8 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
     program::Progress bar("subspace identification");
     Stopwatch since;
     lds::SubspaceWatch<float> watch;
-    if (go_on && !file.empty() && files::exists(file)) {
+    bool kept = false;  // a file that is there may be of another call
+    if (go_on && !file.empty() && files::has_content(file)) {
         const auto in = ig::io::Safetensors::open(file);
         const auto at = in.metadata().find("lds_text.identification");
         if (at == in.metadata().end() || (at->second != settings && at->second != before))
@@ -67,13 +70,14 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
         watch.from.block = lds::zeros<float>(block->shape[0], block->shape[1]);
         in.read<float>("block", block->shape, {watch.from.block.data(), watch.from.block.size()});
         say("resume subspace identification after %td products\n", watch.from.products);
+        kept = true;
     }
     watch.progress = [&](double share) {
         bar.update(static_cast<std::int64_t>(1000 * share), 1000, [] { return std::string("products"); });
         if (!ranks.any(interrupt::wanted != 0)) return;
         if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
         bar.clear();
-        throw IdentificationInterrupted();
+        throw IdentificationInterrupted{kept};
     };
     if (!file.empty() && ranks.first())
         watch.checkpoint = [&](ig::Index products, const lds::TallMatrix<float>& block) {
@@ -87,6 +91,7 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                                                {block.data(), block.size()}),
                     ig::io::tensor_view<std::int64_t>("products", {}, {&made, 1})},
                 {{"lds_text.identification", settings}});
+            kept = true;
         };
     return shared ? lds::subspace_identification(moments, options, ranks, std::move(watch))
                   : lds::subspace_identification(moments, options, std::move(watch));

@@ -256,6 +256,7 @@ def main():
     parser.add_argument("--page", help="file for the tables as a page; otherwise they are printed")
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 if the page is not what would be written")
     o = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current tagger
     if o.check and not o.page:
         parser.error("--check needs --page")
     if not o.program and not os.path.exists(o.results):

@@ -91,7 +91,7 @@ std::vector<Row> measure(const Options& o) {
     const files::Lock lock("--csv", o.csv);
     const auto study = study_of(o, path);
     std::vector<Row> rows;
-    if (o.resume && files::exists(o.csv)) rows = read_table(o.csv);
+    if (o.resume && files::has_content(o.csv)) rows = read_table(o.csv);
     files::require_same_study(o.csv, rows, [&](const Row& r, const files::Study& found) {
         const std::string what = study.differences(found);
         if (!what.empty()) return what;

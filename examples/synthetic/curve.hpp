@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <isogloss/file/reader.hpp>
 #include <limits>
@@ -35,11 +36,17 @@ public:
     void add(const Point& p) { points_.push_back(p); }
 
     // Draws the curve of this call under its name, and those beside it. The axes begin where the first curve
-    // enters the range of bits, which ends a tenth above the worst end of a curve. Throws as plot::Figure.
+    // enters the range of bits, which ends a tenth above the worst end of a curve. Without a line to draw it
+    // says so and writes nothing. Throws as plot::Figure.
     void draw(const std::string& path, const std::string& name, double entropy) const {
         std::vector<Named> curves;
         if (points_.size() > 1) curves.emplace_back(name, points_);
         curves.insert(curves.end(), beside_.begin(), beside_.end());
+        if (curves.empty() && !std::isfinite(entropy)) {
+            std::fprintf(stderr, "synthetic: no figure '%s': training ended at its first look\n",
+                         path.c_str());
+            return;
+        }
 
         const double never = std::numeric_limits<double>::infinity();
         double lowest = std::isfinite(entropy) ? entropy : never, top = 0, from = never;

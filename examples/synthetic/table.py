@@ -67,7 +67,7 @@ COMPRESSORS = {
 def compress(program, task, seed, method):
     with tempfile.TemporaryDirectory() as folder:
         prefix = os.path.join(folder, 'text')
-        run(program, f'{task} --seed {seed} --write {prefix} --overwrite')
+        run(program, f'{task} --seed {seed} --overwrite', '--write', prefix)  # whose folder may have blanks in its name
         train, valid = (open(f'{prefix}.{part}', 'rb').read() for part in ('train', 'valid'))
     size = COMPRESSORS[method]
     return 8 * (size(train + valid) - size(train)) / len(valid)

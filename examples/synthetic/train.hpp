@@ -74,15 +74,17 @@ inline void warn(const Options& o, const Foreseen& trained, const Foreseen& othe
                      when, other.bits, before, advice(o, other.saturated).c_str());
 }
 
-// The mean over the parts of a text.
+// The mean over the parts of a text; of success over those that have one, and not a number if none has.
 inline Foreseen foresee(Learner& learner, const std::vector<tasks::Text>& parts) {
     Foreseen mean;
+    double telling = 0;  // parts with a success
     for (const auto& part : parts) {
         const Foreseen seen = learner.foresee(part);
-        mean.bits += seen.bits, mean.success += seen.success, mean.saturated += seen.saturated;
+        mean.bits += seen.bits, mean.saturated += seen.saturated;
+        if (!std::isnan(seen.success)) mean.success += seen.success, ++telling;
     }
     const auto n = static_cast<double>(parts.size());
-    return {mean.bits / n, mean.success / n, mean.saturated / n};
+    return {mean.bits / n, mean.success / telling, mean.saturated / n};
 }
 
 // Bits at the beginning and the end of a training; at the end not a number if it could not go on.

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -26,6 +27,13 @@ def result(*arguments):
     last = dict(part.split('=') for part in out.stdout.splitlines()[-1].split())
     assert list(last) == ['validation_bits', 'entropy_bits', 'success'], last
     return {k: float(v) for k, v in last.items()}, out.stdout
+
+
+def catches(process, number):
+    """Whether a program has a handler of a signal."""
+    with open(f'/proc/{process}/status') as f:
+        caught = next(line.split()[1] for line in f if line.startswith('SigCgt:'))
+    return int(caught, 16) >> (number - 1) & 1
 
 
 SMALL = ['--length', '3000', '--units', '6', '--seconds', '0.3']
@@ -53,6 +61,9 @@ answer, _ = result('--task', 'xor', '--answer-only', *SMALL)
 assert answer['entropy_bits'] == 0
 
 result('--task', 'music', '--training', 'full', '--doublings', '3', '--conjugate', *SMALL)
+# some of the sixteen parts of the second text have no insertion: success there is that of the others
+_, shown = result('--task', 'alphabet', '--insert-digits', '0.002', '--training', 'full', '--length', '3000', '--units', '6', '--rounds', '1')
+assert not math.isnan(float(shown.split('end_success=')[1].split()[0])), shown
 for network in 'glnn', 'lstm', 'hmm':
     best, _ = result('--task', 'music', '--network', network, '--starts', '3', *SMALL)
     assert best['validation_bits'] < untrained - 0.5, best
@@ -94,6 +105,21 @@ with tempfile.TemporaryDirectory() as folder:
     result('--task', 'anbn', '--curve', picture, '--beside', curve, earlier, *SMALL)
     drawn = open(picture).read()
     assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
+    # a training that ends at its first look has no curve, and a text of one's own no entropy rate
+    none, own = os.path.join(folder, 'none.svg'), os.path.join(folder, 'own')
+    assert run('--task', 'reber', '--write', own, '--length', '200000').returncode == 0
+    for _ in range(5):  # the first look may be over before the signal comes
+        ended = subprocess.Popen([PROGRAM, '--text', own + '.train', '--valid', own + '.valid', '--units', '6', '--seconds', '60', '--curve', none],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not catches(ended.pid, signal.SIGINT):
+            assert ended.poll() is None, ended.communicate()
+        ended.send_signal(signal.SIGINT)
+        said = ended.communicate(timeout=120)[1]
+        if not os.path.exists(none):
+            break
+        os.remove(none)
+    assert ended.returncode == 128 + signal.SIGINT and f"no figure '{none}': training ended at its first look" in said, (ended.returncode, said)
+    assert 'gnuplot' not in said, said
     wrong = run('--task', 'anbn', '--curve', picture, '--beside', os.path.join(folder, 'text.train'), *SMALL)
     assert wrong.returncode == 1 and 'not a learning curve' in wrong.stderr, wrong
     open(earlier, 'a').write('1,2,x,4,5,0,0\n')

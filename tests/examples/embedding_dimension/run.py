@@ -27,6 +27,9 @@ def studies():
     write("embedding_dimension.csv", b"".join(before.splitlines(True)[:10]))
     run(*SMALL, "--resume")
     assert read("embedding_dimension.csv") == before
+    write("empty.csv", "")  # counts as none
+    run(*EITHER, *TIED, "--csv", "empty.csv", "--svg", "", "--models", "tied", "--epochs", 1, "--resume")
+    assert len(rows("empty.csv")) == 2
     os.remove("embedding_dimension.svg")
     run("--plot-only")
     assert os.path.exists("embedding_dimension.svg")

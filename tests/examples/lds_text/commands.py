@@ -4,6 +4,7 @@ import atexit
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -31,7 +32,7 @@ def check_counts():
 
 def check_fit():
     base = ["--states", 4, "--ssid-lags", 2, "--em-lags", 4, "--pseudo-counts", 1, "--threads", 1]
-    run("fit", "--train", "text", "--model", "once", "--iterations", 6, "--log", "log", *base)
+    said = run("fit", "--train", "text", "--model", "once", "--iterations", 6, "--log", "log", *base)
     run("fit", "--train", "text", "--model", "twice", "--iterations", 2, "--log", "log2", *base)
     run("fit", "--train", "text", "--model", "twice", "--iterations", 4, "--resume", "--log", "log2", *base)
     run("fit", "--train", "text", "--model", "twice", "--iterations", 6, "--resume", "--log", "log2", *base)
@@ -39,14 +40,25 @@ def check_fit():
     with open("log", newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
     with open("log2", newline="", encoding="utf-8") as f:
-        again = [(r["iteration"], r["log_likelihood"]) for r in csv.DictReader(f)]
-    assert again == [(r["iteration"], r["log_likelihood"]) for r in rows], "the log of a resumed fit has every row once"
+        again = [dict(r, seconds="") for r in csv.DictReader(f)]
+    assert again == [dict(r, seconds="") for r in rows], "the log of a resumed fit has every row once"
+    factors = [float(r["noise_factor"]) for r in rows]
+    assert f"noise factor {factors[0]:.4f};" in said and factors[0] < 1, (said, factors)
     values = [float(r["log_likelihood"]) for r in rows]
     assert len(values) == 7 and all(b > a - 1e-3 for a, b in zip(values, values[1:])), values
     assert float(rows[-1]["above_static"]) > 0.5, rows[-1]
     baselines = [v - float(r["above_static"]) for v, r in zip(values, rows)]
     assert max(baselines) - min(baselines) < 1e-6, f"the log has too few digits: {baselines}"
     run("fit", "--train", "text", "--model", "random", "--iterations", 3, "--random-start", *base[:2], *base[4:])
+    # a fit that --stop has ended is at its end
+    gains = [b - a for a, b in zip(values, values[1:])]
+    stop = ["--stop", (min(gains[:3]) + gains[3]) / 2]
+    assert 0 < gains[3] < min(gains[:3]), gains
+    run("fit", "--train", "text", "--model", "stopped", "--iterations", 6, "--log", "stopped.log", *stop, *base)
+    ended = content("stopped")
+    assert [r["log_likelihood"] for r in table("stopped.log")] == [r["log_likelihood"] for r in rows[:5]]
+    run("fit", "--train", "text", "--model", "stopped", "--iterations", 6, "--log", "stopped.log", *stop, *base, "--resume", says="EM   4", never="EM   5")
+    assert content("stopped") == ended and len(table("stopped.log")) == 5
 
 
 def check_matrix_free():
@@ -399,12 +411,14 @@ def check_near():
     run("near", "--model", "once", "--words", "unicorn", status=1, says="'unicorn' is not a word of 'once'")
 
 
-def interrupted(fit):
-    """Interrupts a fit of in.parts in subspace identification."""
+def interrupted(fit, over=None):
+    """Interrupts a fit of in.parts in subspace identification; `over`: a model that is there already."""
     for _ in range(5):
         for name in ("in.parts", "in.parts.ssid"):
             if os.path.exists(name):
                 os.remove(name)
+        if over:
+            shutil.copy(over, "in.parts")
         program = subprocess.Popen([PROGRAM, *map(str, fit), "--model", "in.parts"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                    text=True)
         while not os.path.exists("in.parts.ssid") and program.poll() is None:
@@ -413,7 +427,8 @@ def interrupted(fit):
         said = program.communicate(timeout=60)[0]
         if "Interrupted in subspace identification; its state is in" in said:
             break
-    assert program.returncode == 130 and not os.path.exists("in.parts"), (program.returncode, said)
+    assert program.returncode == 130, (program.returncode, said)
+    assert content("in.parts") == content(over) if over else not os.path.exists("in.parts")
 
 
 def check_identification():
@@ -439,6 +454,23 @@ def check_identification():
     run(*fit, "--model", "in.parts", "--resume", says="resume subspace identification after")
     assert content("in.parts") == content("at.once"), "an interrupted identification ends with other bits"
     assert not os.path.exists("in.parts.ssid"), "the state stays beside the model"
+    # of a fit that was begun over another, the later one goes on; a state older than the model was left behind
+    run("fit", "--train", "many", "--model", "small", "--random-start", "--states", 3, "--iterations", 0, "--threads", 1)
+    interrupted(fit, over="small")
+    shutil.copy("in.parts.ssid", "left.ssid")
+    run(*fit, "--model", "in.parts", "--resume", says="resume subspace identification after")
+    assert content("in.parts") == content("at.once"), "a fit over another is not the one that goes on"
+    shutil.copy("left.ssid", "in.parts.ssid")
+    os.utime("in.parts.ssid", (0, 0))
+    run(*fit, "--model", "in.parts", "--resume", says="EM   1", never="resume subspace identification")
+    # a state of other options is not said to be that of this call
+    shutil.copy("left.ssid", "early.ssid")
+    early = [*fit[:3], "--states", 59, "--threads", 1, "--checkpoint-seconds", 1000, "--model", "early"]
+    program = subprocess.Popen([PROGRAM, *map(str, early)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    program.stdout.readline()  # of the counts, before subspace identification
+    program.send_signal(signal.SIGINT)
+    said = program.communicate(timeout=60)[0]
+    assert program.returncode == 130 and "Interrupted in subspace identification, before its first state was written" in said, (program.returncode, said)
     write("half1", "".join(lines[:1500]))
     write("half2", "".join(lines[1500:]))
     run("fit", "--train", "half1", "half2", *fit[3:], "--model", "of.two")
@@ -537,12 +569,17 @@ def check_outputs():
     fit = ["fit", "--train", "text", "--model", "f.lds", "--states", 4, "--iterations", 1]
     rnn = ["rnn", "--train", "text", "--valid", "text"]
     os.symlink("text", "link")
+    run("count", "--text", "text", "--counts", "c", "--vocabulary", 6, "--tokens-to", "few.tokens")
     write("notes", "notes of my own\n")
     for name in ["text", "link", "./text"]:
         for call in [["count", "--text", "text", "--counts", name], ["count", "--text", "text", "--counts", "c", "--vocabulary-to", name],
                      ["embed", "--model", "once", "--text", "text", "--out", name], [*fit, "--log", name], [*rnn, "--log", name]]:
             unchanged(*call, says="reads; it was left unchanged")
     unchanged("embed", "--model", "once", "--types", "once", says="is the file that --model reads")
+    with open("latin1", "wb") as file:
+        file.write(b"the cat sees caf\xe9\n")
+    for broken, says in ("latin1", "UTF-8"), ("few.tokens", "vocabulary"):  # a text that is refused leaves no vectors of words
+        unchanged("embed", "--model", "once", "--text", broken, "--out", "new", "--types", "new.types", says=says)
     unchanged("tag", "--model", "once", *tagged, "--predictions", "test.conllu", says="is the file that --test reads")
     unchanged("plot", "--logs", "log", "--svg", "log", says="is the file that --logs reads")
     unchanged("count", "--text", "text", "--counts", "c", "--vocabulary-to", "c", says="is the file that --counts writes")

@@ -2,9 +2,11 @@
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "examples", "lds_text", "tables.py")
@@ -112,6 +114,22 @@ with tempfile.TemporaryDirectory() as place:
         assert "left unchanged" in run(*arguments, status=1) and content("notes") == "notes of my own\n", arguments
         assert "left unchanged" in run(PROGRAM, *base, *arguments, status=1) and content("notes") == "notes of my own\n", arguments
     assert "there is no page 'none.md'" in run("--results", "tags.csv", "--page", "none.md", "--check", status=1)
+
+    # SIGTERM ends the tagger that runs too
+    write("slow", "#!/bin/sh\necho $$ > slow.part\nmv slow.part slow.pid\nexec sleep 60\n")
+    os.chmod("slow", 0o755)
+    running = subprocess.Popen([sys.executable, "-B", SCRIPT, "./slow", "--results", "slow.csv", "--data", "data", "--features", "words", "--seeds", "1"])
+    until = time.time() + 60
+    while not os.path.exists("slow.pid"):
+        assert running.poll() is None and time.time() < until, running
+        time.sleep(0.02)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=60) == 143, running.returncode
+    try:
+        os.kill(int(content("slow.pid")), signal.SIGKILL)
+        raise AssertionError("the tagger goes on")
+    except ProcessLookupError:
+        pass
 
     # what is asked for by name is made, or there is a message
     assert "Give --ssid" in run(PROGRAM, *base, "--features", "SSID smoother", "--corpora", "ewt", "--system", "m.lds", "--word2vec", "w2v", status=1)

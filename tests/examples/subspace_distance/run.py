@@ -44,6 +44,9 @@ def resumes():
     before = read("subspace_distance.csv")
     assert "epoch" not in run(*SMALL, "--epochs", 8, "--resume").stdout
     assert read("subspace_distance.csv") == before
+    write("empty.csv", "")  # counts as none
+    run(*BETAS, "--epochs", 1, "--sweep", "beta", "--csv", "empty.csv", "--svg", "", "--resume")
+    assert len(rows("empty.csv")) == 4
     kept = [line for line in before.decode().splitlines(True) if not line.startswith("tau")]
     write("subspace_distance.csv", "".join(kept))
     assert run(*SMALL, "--epochs", 8, "--resume", "--svg", "").stdout.count("epoch 8:") == 1

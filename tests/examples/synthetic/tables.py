@@ -166,6 +166,11 @@ def only():
         f.writelines(lines[:3] + lines[4:])
     run('--program', PROGRAM, '--parts', 'minibatch', '--seconds', '0.01', '--seeds', '1', '--results', 'sources.csv', '--only', 'the source itself|zlib')
     assert len(keys('sources.csv')) == 13, keys('sources.csv')  # the sources, and all texts but the answers of xor compressed
+    os.mkdir('a folder')
+    blank = {**os.environ, 'TMPDIR': os.path.abspath('a folder')}
+    done = subprocess.run(call('--program', PROGRAM, '--parts', 'minibatch', '--seconds', '0.01', '--seeds', '1', '--results', 'blank.csv', '--only', 'reber: zlib'),
+                          capture_output=True, text=True, timeout=120, check=False, env=blank)
+    assert done.returncode == 0 and keys('blank.csv') == [('reber', 'zlib', '1')], done
     run(*how, '--only', 'anbn: .*full batches')
     assert sorted(keys('only.csv')) == sorted(expected) and rows('only.csv')[:-1] == before[:2] + before[3:]
     assert '--only: ' in run(*how, '--only', '(', status=2)
