@@ -20,7 +20,8 @@ int main() {
 
     ig::Perplexity perplexity;
     for (auto batch : corpus.batches(g.capacity())) {
-        perplexity.add(g.forward(l, {x, batch.input}, {y, batch.target}), g.predicted(l), g.predicted(l));
+        const double nats = g.forward(l, {x, batch.input}, {y, batch.target});
+        perplexity.add(nats, g.predicted(l), g.predicted(l));
         g.backward(l);
         adam.step();
         if (batch.index % 100 != 99) continue;
@@ -43,9 +44,9 @@ int main() {
 }
 
 // batch 400: 2.87 bits a character                 (after three such lines)
-// YlRUKY.' Bupting diging werle, thee the haring and, bod,      (the text depends on the processor's rounding)
-// Beewing gone on us lide and the wind sunteld.
+// YlRUKY.E VEY:                                                 (the text depends on the processor's rounding)
+// Whar, proth hing the me is he deard pacaly betile of me on us in to seat.
 //
-// MELION:
-// Seage than thing fere and om thou dade and ste arus fore?
-// What love thee nother pries hous thound, for my live, as word,
+// BUMIONUS:
+// Mace and of the proodide abling manten
+// The will you sut he thet the my beer is be ise

@@ -286,6 +286,12 @@ public:
     }
     /// Whether a backward pass of gradients ran after the last forward pass of the graph.
     bool carried() const { return store_->carried(0); }
+    /// Whether the gradients that count are sums over no more columns and positions than those of the last backward
+    /// pass, or than Graph::summed_over has set.
+    bool of_last_pass() const {
+        const SummedOver all = summed_over();
+        return all.columns <= store_->columns && all.predicted <= store_->predicted;
+    }
     /// Whether they are parameters of the graph with this store.
     bool are_of(const graph::Store<T>& store) const { return store_ == &store; }
     /// The value of a divisor: see summed_over(); at least 1.

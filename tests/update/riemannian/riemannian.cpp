@@ -361,6 +361,61 @@ TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannia
     CHECK(weights() == now);
 }
 
+TEST_CASE("A metric whose mean is not finite is refused where its entries are",
+          "[riemannian][update][errors]") {
+    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    bool refused = false;
+    for (double size = 1e17; size < 1e21;
+         size *= 1.05) {  // squares from within the range of float to beyond it
+        Map<float> m;
+        for (double& w : m.weights) w *= size;
+        m.backward();
+        Riemannian<float> update(m.g, "map.*", {.form = form, .floor = 0, .divisor = Divisor::none});
+        const Numbers before = flat(m.g.value(m.g.weight("map.W")));
+        try {
+            const double length = update.step();
+            REQUIRE(length > 0);
+        } catch (const NumericError& error) {
+            refused = refused || std::string(error.what()).find("the mean diagonal") != std::string::npos;
+            REQUIRE(flat(m.g.value(m.g.weight("map.W"))) == before);
+        }
+    }
+    REQUIRE(refused);
+}
+
+TEST_CASE("A metric is of the pass that made the gradients, and of that alone",
+          "[riemannian][update][errors]") {
+    Map<> m;
+    Riemannian<double> update(m.g, "map.*", {});
+    m.backward();
+    m.backward();  // adds to the gradients
+    REQUIRE_THROWS_MATCHES(update.step(), UsageError, says("several backward passes", "take_sums()"));
+    std::vector<double> sums(static_cast<std::size_t>(update.sums()));
+    update.take_sums(std::span<double>(sums));
+    for (double& s : sums) s *= 2;  // of both, which are alike
+    update.give_sums(std::span<const double>(sums));
+    const double both = update.step();
+    REQUIRE(both > 0);
+    Map<> alone;
+    Riemannian<double> one(alone.g, "map.*", {});
+    alone.backward();
+    REQUIRE(one.step() == Approx(both).epsilon(1e-12));
+
+    // A layer that the last pass left out.
+    Graph<double> g({.time = 2, .batch = 1});
+    const auto u = g.input("u", 3);
+    const auto y = g.tokens("y", 4);
+    const auto a = g.add<CrossEntropy>("a", {}, g.add<Softmax>("left", {.vocabulary = 4}, u), y);
+    g.add<CrossEntropy>("b", {}, g.add<Softmax>("right", {.vocabulary = 4}, u), y);
+    Riemannian<double> heads(g, "*", {}), left(g, "left.*", {});
+    const std::vector<double> in(6, 0.5);
+    const std::vector<Token> next = {1, 2};
+    g.forward(a, {u, in.data(), 2, 1}, {y, TokenBlock{next.data(), 2, 1}});
+    g.backward(a);
+    REQUIRE_THROWS_MATCHES(heads.step(), UsageError, says("did not reach 'right.", "an update of their own"));
+    REQUIRE(left.step() > 0);
+}
+
 TEST_CASE("Damping of units whose bias is not in the group is relative to their weights",
           "[riemannian][update]") {
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);

@@ -1,6 +1,7 @@
 // The line search over the metrics of any node's units, and the fixed rate over those of sparse networks.
 #include <isogloss/update/riemannian/alternating.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/update/weight_drop.hpp>
 
 #include "networks.hpp"
 
@@ -132,6 +133,7 @@ TEMPLATE_TEST_CASE("The fixed rate runs over the metric of sparse networks", "[r
         REQUIRE(apart(same.direction(k), step.direction(std::size_t(member))) < 1e-9);
     }
 
+    n.g.parameters().clear_gradients();  // those of the head, which no step has used
     Riemannian<double> update(n.g, "*", {.modulus = UnitModulus::rbpm, .form = form, .rate = 0.1});
     const double first = n.forward();
     for (int k = 0; k < 30; ++k) {
@@ -226,4 +228,26 @@ TEST_CASE("Search steps refuse what they cannot work on", "[riemannian]") {
     Net<Glnn> sparse(10);
     REQUIRE_THROWS_MATCHES(SearchStep<double>(sparse.g, "net.tau", {}), UsageError,
                            says("'net'", "include them all"));
+}
+
+TEST_CASE("A direction is neither made nor taken on temporary weights", "[riemannian][errors]") {
+    Recurrent<Rnn<double>> n;
+    SearchStep<double> step(n.g, "cell.*", {.floor = 0.01});
+    n.backward(false);
+    step.clear();
+    step.add(1);
+    step.solve();
+    n.g.parameters().clear_gradients();
+    const Numbers before = n.values();
+    WeightDrop<double> drop(n.g.parameters("cell.U"), {.keep = 0.5});
+    {
+        const WeightDrop<double>::Dropped dropped(drop);
+        REQUIRE_THROWS_MATCHES(step.solve(), UsageError, says("riemannian", "solve()"));
+        REQUIRE_THROWS_MATCHES(step.move(0.1), UsageError, says("riemannian", "move()"));
+        REQUIRE_THROWS_MATCHES(step.cancel(), UsageError, says("riemannian", "cancel()"));
+    }
+    step.move(0.1);
+    REQUIRE(n.values() != before);
+    step.cancel();
+    REQUIRE(n.values() == before);
 }

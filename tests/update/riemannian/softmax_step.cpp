@@ -74,6 +74,10 @@ TEMPLATE_TEST_CASE("A head starts at the frequencies", "[riemannian]", float, do
     }
     REQUIRE(n.forward() == Approx(expected).epsilon(sizeof(TestType) == 4 ? 1e-6 : 1e-10));
     REQUIRE(n.g.parameter("out.b").value[3] == Approx(std::log(1e-12)));  // a word that is never a target
+    Graph<TestType> shared({.time = 1, .batch = 1}, n.g.shared_weights());
+    shared.template add<Softmax>("out", {.vocabulary = 4}, shared.input("u", 5));
+    REQUIRE_THROWS_MATCHES(start_at_frequencies(shared, "out", {1, 2, 5, 0}), UsageError,
+                           says("start_at_frequencies", "on shared weights"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, 2}), UsageError,
                            says("2 counts", "expected 4"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,

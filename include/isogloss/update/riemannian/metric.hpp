@@ -49,9 +49,15 @@ struct Damping {
     double relative = 0;  ///< ≥ 0
     double absolute = 0;  ///< ≥ 0
 
-    /// ε of a unit whose diagonal has `count` entries that sum to `trace`.
+    /// ε of a unit whose diagonal has `count` entries that sum to `trace`. Throws NumericError if that is not finite,
+    /// as it can be where no entry is: the direction would be 0.
     template <class T> T of(T trace, Index count) const {
         if (relative == 0) return static_cast<T>(absolute);
+        if (!std::isfinite(trace))
+            throw NumericError(
+                "riemannian: the mean diagonal of a unit's metric is not finite; no weight was changed. "
+                "Lower the ",
+                "learning rate, or find the first node with Graph::checking(true)");
         if (absolute == 0 && trace == T(0)) return T(0);
         return std::max(static_cast<T>(relative) * trace / static_cast<T>(count) + static_cast<T>(absolute),
                         std::numeric_limits<T>::min() * 1024);

@@ -130,7 +130,8 @@ public:
 
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
     /// and changes no weight when a gradient or the metric is not finite; the averages of a metric that is not
-    /// start anew.
+    /// start anew. Throws UsageError when the metric is to be refreshed and the gradients are those of several passes,
+    /// see sums(), or the last pass has not reached one of the parameters.
     double step() {
         graph::require_lasting(group_, "riemannian", "step()");
         const SubnormalsAreZero flush;
@@ -191,12 +192,27 @@ private:
             return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
         }
         for (const auto& m : metrics_) m->require_passes();
+        require_one_pass();
         ++refreshments_;
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {
             m->clear(keep);
             m->add((1 - keep) / d);
         }
+    }
+
+    // Metrics see the last pass alone: it must be the one that made the gradients.
+    void require_one_pass() const {
+        for (const Parameter<T>* p : group_)
+            if (p->trained && p->columns == 0)
+                throw UsageError(
+                    "riemannian: the last backward pass did not reach '", p->name,
+                    "', whose metric would be that of an earlier pass; train the weights of each loss by an "
+                    "update of their own");
+        if (!group_.of_last_pass())
+            throw UsageError(
+                "riemannian: the gradients are sums over several backward passes, and the metric is that of "
+                "the last; call take_sums() after each pass and give_sums() with their total before step()");
     }
 
     // M ← keep M + weight S, with the given sums S.

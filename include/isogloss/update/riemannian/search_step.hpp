@@ -20,9 +20,10 @@ struct SearchOptions {
 /// w = w₀ + rate Δ, where w₀ are the values at the time of solve(), and `cancel()` restores w₀ bit for bit.
 ///
 /// One round is: clear(); for each sequence backward (and backward<Modulus> if wants_modulus()), then
-/// add(weight); solve(); then move and cancel as needed. Gradients and metrics of sequences are summed with
-/// their weights before inversion. AlternatingTraining runs such rounds. Comparing losses between trials
-/// requires a model without dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
+/// add(weight), then clear the gradients of the graph, which the next backward would add to; solve(); then move and
+/// cancel as needed. Gradients and metrics of sequences are summed with their weights before inversion.
+/// AlternatingTraining runs such rounds. solve(), move() and cancel() throw UsageError while the weights are those of
+/// WeightDrop or DynamicUpdate, which restore others. Comparing losses between trials requires a model without dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
 template <class T> class SearchStep {
 public:
     /// The trained parameters of a group of g, with the metrics of metrics_of. Throws UsageError as that does, for
@@ -64,6 +65,7 @@ public:
     /// the damping, so that a direction does not depend on the unit of the weights. Throws NumericError, naming
     /// the parameter, when it, a gradient or the metric is not finite.
     void solve(double weight = 1) {
+        graph::require_lasting(group_, "riemannian", "solve()");
         for (std::size_t k = 0; k < members_.size(); ++k)  // first: cancel() may follow whatever is thrown
             std::copy_n(group_[k].value, group_[k].size(), members_[k].before.begin());
         for (const auto& metric : metrics_) metric->require_finite();
@@ -80,6 +82,7 @@ public:
             require_finite(k, "direction", members_[k].direction);
     }
     void move(double rate) {
+        graph::require_lasting(group_, "riemannian", "move()");
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const auto& m = members_[k];
             for (std::size_t i = 0; i < m.before.size(); ++i)
@@ -87,6 +90,7 @@ public:
         }
     }
     void cancel() {
+        graph::require_lasting(group_, "riemannian", "cancel()");
         for (std::size_t k = 0; k < members_.size(); ++k)
             std::copy(members_[k].before.begin(), members_[k].before.end(), group_[k].value);
     }

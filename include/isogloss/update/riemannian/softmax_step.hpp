@@ -58,12 +58,16 @@ private:
 
 /// Start values (30): every weight of a head 0, its biases log ν_v, so that the first model predicts each
 /// word by its frequency among the targets. `counts`: how often each word is a target; a word that never is one
-/// counts as 1e-12 of the sum. Throws UsageError for a head without a bias, one whose rows are held at norm 1, or counts
-/// that do not fit.
+/// counts as 1e-12 of the sum. Throws UsageError for a head without a bias, one whose rows are held at norm 1, counts
+/// that do not fit, a graph on shared weights, and while weights are those of WeightDrop or DynamicUpdate.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II".
 template <class T>
 void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
     const auto& record = head_of(g, head);
+    if (g.store().shared)
+        throw UsageError(
+            "start_at_frequencies: the graph is on shared weights; start the graph that owns them");
+    graph::require_lasting(g.store().parameters, "start_at_frequencies", "start");
     if (record.bias.id < 0) throw UsageError("start_at_frequencies: head '", head, "' has no bias");
     double total = 0;
     for (const double c : counts) {
