@@ -116,6 +116,27 @@ TEST_CASE("A stream that fails is no end of the text", "[file][reader]") {
             lines_of(lines);
         }(),
         FileError, says("cannot read 'pipe'", "the stream failed"));
+
+    buffer.given = false;
+    std::istream throwing(&buffer);
+    throwing.exceptions(std::ios::badbit);
+    REQUIRE_THROWS_MATCHES(
+        [&] {
+            LineReader lines(throwing, "pipe");
+            lines_of(lines);
+        }(),
+        FileError, says("cannot read 'pipe'", "the stream failed"));
+}
+
+TEST_CASE("A stream that throws at its end is read to the end", "[file][reader]") {
+    for (const auto mask : {std::ios::failbit | std::ios::badbit, std::ios::eofbit | std::ios::failbit}) {
+        std::istringstream in("one\ntwo");
+        in.exceptions(mask);
+        LineReader lines(in, "memory");
+        REQUIRE(lines_of(lines) == Strings{"one", "two"});
+        REQUIRE(in.exceptions() == mask);  // as its owner set them
+        REQUIRE(in.eof());
+    }
 }
 
 TEST_CASE("Lines come with all line ends and without them", "[file][reader]") {

@@ -143,6 +143,15 @@ TEST_CASE("Rows that do not sum to 1 are refused by number", "[hmm][errors]") {
     m.emission[0] = 0.2;
     m.initial = {0, 0};
     REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, says("row 0 of `initial` sums to 0, expected 1"));
+    m.initial = {1, -0.0};
+    REQUIRE_NOTHROW(m.list_edges());
+    m.transition = {0.5, 0.5, 1.5, -0.5};  // of sum 1
+    REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError,
+                           says("hmm: row 1 of `transition` holds -0.5, expected at least 0"));
+    m.transition = {0.5, 0.5, 0.5, 0.5}, m.emission = {-1, 1, 1, 0, 0, 1};
+    REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, says("row 0 of `emission` holds -1"));
+    m.emission = {0, 0, 1, 0, 0, 1}, m.initial = {2, -1};
+    REQUIRE_THROWS_MATCHES(m.list_edges(), UsageError, says("row 0 of `initial` holds -1"));
 }
 
 TEST_CASE("A path that was unlikely for a long time can be the best in the end", "[hmm][path]") {

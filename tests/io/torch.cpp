@@ -199,6 +199,20 @@ TEMPLATE_TEST_CASE("Two layers for one node must agree, in either order, to the 
     }
 }
 
+TEST_CASE("Two biases whose sum exceeds the type of the graph are refused by name", "[io][torch][errors]") {
+    TemporaryDirectory dir;
+    Model<float> m;
+    const auto before = m.logits();
+    auto all = dict();
+    at(all, "up.bias_ih_l0").values[1] = at(all, "up.bias_hh_l0").values[1] = 3e38;  // each a float
+    CHECK_THROWS_MATCHES(read_torch(file_of(dir, all), m.g, layers), FileError,
+                         says("nothing was read.", "'up.bias_ih_l0' and 'up.bias_hh_l0' sum to inf at 1,",
+                              "expected finite numbers in the range of the graph's type"));
+    CHECK(m.logits() == before);
+    Model<double> wide;
+    CHECK(read_torch(file_of(dir, all), wide.g, layers).empty());
+}
+
 TEST_CASE("Weights that are temporary are neither read nor written", "[io][torch][errors]") {
     TemporaryDirectory dir;
     Model<double> m;

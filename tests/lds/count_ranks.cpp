@@ -4,6 +4,7 @@
 #include <isogloss/lds/count_ranks.hpp>
 #include <isogloss/lds/files.hpp>
 #include <isogloss/lds/spilled_counts.hpp>
+#include <limits>
 
 #include "catch.hpp"
 #include "io/files.hpp"
@@ -72,6 +73,21 @@ TEST_CASE("Counts beyond 32 bits are handed on", "[lds][distributed][count_ranks
     });
 }
 
+TEST_CASE("Ranks that do not know their vocabulary learn it from one that does",
+          "[lds][distributed][count_ranks]") {
+    const auto text = texts::markov(T, V);
+    for (const Index knows : {0, 1, 2})
+        ThreadGroup::run(3, [&](auto& ranks) {
+            const std::uint64_t words = ranks.rank() == knows ? 7 : 0;
+            LagCounts own(V, {.lags = 2, .vocabulary_checksum = words});
+            own.add(text, begin_of(ranks.rank(), 3), begin_of(ranks.rank() + 1, 3));
+            const LagCounts sum = sum_of_ranks(own, ranks), all = sum_on_all_ranks(own, ranks);
+            for (const LagCounts* found : {&sum, &all})
+                if (found->options().vocabulary_checksum != 7) throw NumericError("not right");
+            if (all.tokens() != T) throw NumericError("not right: ", all.tokens(), " tokens");
+        });
+}
+
 TEST_CASE("Files of counts of any number of ranks are merged into the file of one pass",
           "[lds][distributed][count_ranks]") {
     const TemporaryDirectory place;
@@ -101,6 +117,28 @@ TEST_CASE("Files of counts of any number of ranks are merged into the file of on
         });
         CHECK(contents(place / "summed") == contents(place / "whole"));
     }
+}
+
+TEST_CASE("Files with more than 2^63 - 1 tokens together are not merged",
+          "[lds][distributed][count_ranks][errors]") {
+    const TemporaryDirectory place;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    for (const bool same :
+         {false, true})  // of the same word, whose count would overflow; or of others, the total alone
+        for (const Index n : {2, 3}) {
+            const auto merge = [&](auto& ranks) {
+                const Index word = same ? 0 : ranks.rank();
+                std::vector<std::int64_t> occurrences(3, 0);
+                occurrences[static_cast<std::size_t>(word)] = most;
+                const std::string folder = message(place / "rank-", ranks.rank());
+                SpilledCounts own(3, folder,
+                                  {.lags = 1, .memory = Index{1} << 20, .existing = Existing::remove});
+                own.add(
+                    LagCounts::from_parts({.lags = 1}, occurrences, {SparseCounts{{0, 0, 0, 0}, {}, {}}}));
+                merge_of_ranks(own.finish(), folder + "/merged.run", 4096, ranks);
+            };
+            REQUIRE_THROWS_MATCHES(ThreadGroup::run(n, merge), DataError, says("2⁶³ - 1"));
+        }
 }
 
 TEST_CASE("Ranks that count together say what is wrong", "[lds][distributed][count_ranks]") {

@@ -90,9 +90,8 @@ TEST_CASE("Several threads may use the same moments at once", "[lds][moments]") 
     CHECK(wrong[1] == 0);
 }
 
-TEST_CASE("Without pseudo-counts and far from the ends, Π changes nothing: the margins are the frequencies",
-          "[lds][moments]") {
-    // A text that returns to its beginning has exactly the same margins at lag 1 but for one pair.
+TEST_CASE("Without pseudo-counts and far from the ends the margins are the frequencies", "[lds][moments]") {
+    // A text that returns to its beginning has exactly the same margins at lag 1 but for one word.
     auto text = texts::markov(999, 9);
     LagCounts counts(9, {.lags = 1});
     text.push_back(text.front());
@@ -105,6 +104,23 @@ TEST_CASE("Without pseudo-counts and far from the ends, Π changes nothing: the 
         sum += u.m[i] * u.m[i];
     }
     CHECK(sum == Approx(1));
+
+    const SparseCounts& N = counts.lag(1);
+    SmallMatrix D = zeros<double>(9, 9);  // W N₁ W / T - m mᵀ
+    for (Index i = 0; i < 9; ++i) {
+        std::int64_t as_later = i == text.front(), as_earlier = as_later;
+        for (Index j = 0; j < 9; ++j) {
+            as_later += N(i, j), as_earlier += N(j, i);
+            D.data()[i * 9 + j] = double(N(i, j)) / 1000 * u.w[i] * u.w[j] - u.m[i] * u.m[j];
+        }
+        CHECK(as_later == counts.occurrences()[i]);
+        CHECK(as_earlier == counts.occurrences()[i]);
+    }
+    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
+    const SmallMatrix x = random_block(9, 40, 1);
+    TallMatrix<double> y = zeros<double>(9, 40);
+    psi.apply(1, ref(x), ref(y));
+    CHECK(difference(y, product(D, x)) < 0.03);  // the word at the ends, 1 of 1000, whose m is about 1/3
 }
 
 TEST_CASE("No lagged correlation exceeds 1, however many pseudo-counts there are", "[lds][moments]") {

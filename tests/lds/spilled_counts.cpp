@@ -2,6 +2,7 @@
 #include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/lds/text_pairs.hpp>
 #include <limits>
+#include <stdexcept>
 
 #include "allocations.hpp"
 #include "catch.hpp"
@@ -414,6 +415,81 @@ TEST_CASE("A part of a text has the pairs whose later word lies in it", "[lds][s
         CHECK(counts.counts() == expected);
         counts.clear();
     }
+}
+
+TEST_CASE("Tokens passed between counted ones are refused: a resumed run would take them as counted",
+          "[lds][spilled_counts][errors]") {
+    const TemporaryDirectory place;
+    constexpr Index V = 40;
+    const auto text = texts::markov(300, V);
+    const std::span<const Token> all(text);
+    const auto options = tight(V, {.lags = 3});
+    SpilledCounts counts(V, place / "spill", options);
+    counts.pass(all.first(50));
+    counts.add(all.subspan(50, 50));
+    counts.pass({});  // none, which leaves no gap
+    counts.add(all.subspan(100, 50));
+    counts.pass(all.subspan(150, 50));
+    counts.pass(all.subspan(200, 50));
+    counts.add(std::vector<Token>{});
+    counts.add(LagCounts(V, {.lags = 3}));
+    const auto refused = says("found tokens to count after passed ones", "a part of a text in one piece");
+    REQUIRE_THROWS_MATCHES(counts.add(all.subspan(250)), UsageError, refused);
+    REQUIRE_THROWS_MATCHES(counts.add(in_memory(text, V, options)), UsageError, refused);
+    CHECK(counts.tokens() == 250);
+    LagCounts expected(V, {.lags = 3});
+    expected.add(text, 50, 150);
+    CHECK(counts.counts() == expected);
+}
+
+TEST_CASE("Where memory runs out counts stay in their file, and a sound file is not called another one",
+          "[lds][spilled_counts][errors]") {
+    const TemporaryDirectory place;
+    constexpr Index V = 40;
+    const auto text = texts::markov(2000, V);
+    const auto options = tight(V, {.lags = 2});
+    SpilledCounts counts(V, place / "spill", options);
+    counts.add(text);
+    counts.finish();
+    save_counts(place / "f", counts, words(V));
+    const auto expected = in_memory(text, V, options);
+    const auto run_out = [&](auto&& read) {  // at each allocation in turn; says what was thrown
+        std::vector<std::string> said;
+        for (std::size_t k = 0;; ++k) {
+            std::string what;
+            bool happened = false;
+            {
+                const FailingAllocation failing(k);
+                try {
+                    read();
+                } catch (const std::exception& error) {
+                    what = error.what();
+                }
+                happened = failing.happened();
+            }
+            if (!happened) break;
+            said.push_back(what);
+        }
+        return said;
+    };
+    const auto of_counts = run_out([&] {
+        try {
+            static_cast<void>(counts.counts());
+        } catch (const DataError&) {
+            throw;
+        } catch (...) {
+            throw std::runtime_error("none of the library");
+        }
+    });
+    CHECK(of_counts.size() > 5);
+    for (const std::string& what : of_counts)
+        CHECK_THAT(what, Catch::Matchers::ContainsSubstring("for all counts at once"));
+    CHECK(counts.counts() == expected);
+    const auto of_file = run_out([&] { static_cast<void>(load_counts(place / "f")); });
+    CHECK(of_file.size() > 5);
+    for (const std::string& what : of_file)
+        CHECK_THAT(what, !Catch::Matchers::ContainsSubstring("was not written by save_counts"));
+    CHECK(load_counts(place / "f").counts == expected);
 }
 
 TEST_CASE("Counts of other programs are added, up to 2^63 - 1 tokens", "[lds][spilled_counts]") {

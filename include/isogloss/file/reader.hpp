@@ -108,8 +108,15 @@ private:
         if (file_) {
             got = file_->read(to, static_cast<Index>(bytes));
         } else {
+            // A stream may have been told to throw at its end, which is none of its failures.
+            const auto throws = stream_->exceptions();
+            stream_->exceptions(std::ios_base::goodbit);
             stream_->read(to, static_cast<std::streamsize>(bytes));
             got = static_cast<Index>(stream_->gcount());
+            try {
+                stream_->exceptions(throws);  // which sets them, and then throws for the state as it is
+            } catch (const std::ios_base::failure&) {
+            }
             if (stream_->bad()) throw FileError("cannot read '", name_, "': the stream failed");
         }
         at_end_ = got == 0;

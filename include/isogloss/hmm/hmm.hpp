@@ -108,7 +108,7 @@ public:
     /// would count as 0. New zeros cost nothing from then on.
     ///
     /// Throws UsageError, as all functions do, if `initial`, `transition` or `emission` has been given another size.
-    /// It alone throws UsageError for a row of them that does not sum to 1, to 0.001.
+    /// It alone throws UsageError for a row of them that does not sum to 1, to 0.001, or has a number below 0.
     void list_edges() {
         require_sizes();
         require_sums("initial", initial, states());
@@ -337,11 +337,16 @@ private:
     // Rows are often given in float, or with few decimals. A sum that is not finite is left to the functions, which
     // name it where it has an effect.
     static void require_sums(const char* what, const Array<double>& p, Index width) {
-        for (Index k = 0; k < std::ssize(p); k += width)
+        for (Index k = 0; k < std::ssize(p); k += width) {
+            for (Index j = k; j < k + width; ++j)
+                if (p[j] < 0)
+                    throw UsageError("hmm: row ", k / width, " of `", what, "` holds ", p[j],
+                                     ", expected at least 0; give probabilities, not their logarithms");
             if (const double sum = std::accumulate(p.begin() + k, p.begin() + k + width, 0.0);
                 std::abs(sum - 1) > 1e-3 && std::isfinite(sum))
                 throw UsageError("hmm: row ", k / width, " of `", what, "` sums to ", sum,
                                  ", expected 1; divide its numbers by their sum");
+        }
     }
     ModelView view() const {
         require_sizes();

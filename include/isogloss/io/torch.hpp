@@ -157,7 +157,13 @@ private:
                         std::move(sum));
         bool complete = true;
         for (const std::string& name : part.tensors) complete = add(name, *p, part, sum) && complete;
-        if (complete) keep(*p, in_quotes(part.tensors[0]), std::move(sum));
+        if (!complete) return;
+        // Each tensor is finite, but the sum of two biases may not be.
+        if (const Index bad = kernel::first_non_finite(std::ssize(sum), sum.data()); bad < std::ssize(sum))
+            return fault(in_quotes(part.tensors.front()), " and ", in_quotes(part.tensors.back()), " sum to ",
+                         sum[static_cast<std::size_t>(bad)], " at ", bad,
+                         ", expected finite numbers in the range of the graph's type");
+        keep(*p, in_quotes(part.tensors[0]), std::move(sum));
     }
     // Adds a tensor to the values of a parameter; returns whether it fits.
     bool add(const std::string& name, const Parameter<T>& p, const TorchPart& part, std::vector<T>& sum) {
@@ -219,7 +225,7 @@ private:
 /// of the parameters read are cleared.
 /// @return  the tensors of the file that no layer used, in file order
 ///
-/// Errors   FileError listing tensors that are missing or of other shapes or types, biases without counterpart
+/// Errors   FileError listing tensors that are missing, of other shapes or types or not finite, biases without counterpart
 ///          here, and layers that disagree. UsageError for names that the graph does not have, nodes of another
 ///          form, tables with unit_rows, a graph on shared weights, weights that are temporary ones of a
 ///          DynamicUpdate or WeightDrop.

@@ -22,7 +22,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// The sum of the sections k of several files, in order of the pairs: calls out(row, column, count).
 ///
 /// A heap with one cursor per file yields the least pair. Memory is that of the cursors; at most one open file
-/// per cursor.
+/// per cursor. Throws DataError for a sum above 2⁶³ - 1.
 template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index k, Index buffer, Out&& out) {
     std::vector<CountRunCursor> cursors;
     cursors.reserve(runs.size());
@@ -40,10 +40,11 @@ template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index
     std::make_heap(heap.begin(), heap.end(), later);
     while (!heap.empty()) {
         const std::uint64_t key = heap.front().key;
-        std::uint64_t sum = 0;
+        std::int64_t sum = 0;
         while (!heap.empty() && heap.front().key == key) {
             CountRunCursor& cursor = cursors[heap.front().cursor];
-            sum += static_cast<std::uint64_t>(cursor.count());
+            detail::require_room("merge_count_runs", cursor.count(), sum);
+            sum += cursor.count();
             // the least cursor moves to its next pair, and sinks to its place in the heap
             Head moved = heap.front();
             if (cursor.next()) {
@@ -62,8 +63,7 @@ template <class Out> void merge_count_runs(std::span<const CountRun> runs, Index
             }
             heap[at] = moved;
         }
-        out(static_cast<std::int64_t>(key >> 32), static_cast<std::int64_t>(key & 0xffffffffu),
-            static_cast<std::int64_t>(sum));
+        out(static_cast<std::int64_t>(key >> 32), static_cast<std::int64_t>(key & 0xffffffffu), sum);
     }
 }
 
@@ -108,8 +108,9 @@ template <class Watch> void merge_neighbours(Array<CountRun>& runs, const CountF
     for (const std::string& name : replaced) folder.remove(name);
 }
 
-/// The counts of a file, read into memory as LagCounts.
-inline LagCounts counts_of(const CountRun& run, Index buffer) {
+/// The counts of a file, read into memory as LagCounts. `words`: the checksum of the vocabulary, for a file that may not
+/// know it.
+inline LagCounts counts_of(const CountRun& run, Index buffer, std::uint64_t words = 0) {
     const Index V = run.header().vocabulary;
     Array<std::int64_t> occurrences(V);
     for (CountRunCursor at(run, 0, buffer); at.next();) occurrences[at.row()] = at.count();
@@ -133,7 +134,7 @@ inline LagCounts counts_of(const CountRun& run, Index buffer) {
     }
     return LagCounts::from_parts({.lags = run.header().lags,
                                   .boundary = static_cast<Token>(run.header().boundary),
-                                  .vocabulary_checksum = run.header().words},
+                                  .vocabulary_checksum = words != 0 ? words : run.header().words},
                                  std::move(occurrences), std::move(lags));
 }
 

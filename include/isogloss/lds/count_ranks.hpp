@@ -76,7 +76,8 @@ template <distributed::Communicator C> std::vector<std::string> gathered(C& rank
 }  // namespace detail
 
 /// The sum of the counts of all ranks, on the first rank; counts of no tokens on the others. Counts are
-/// integers, so that any partition of a text gives the counts of a single pass.
+/// integers, so that any partition of a text gives the counts of a single pass. On every rank they know the checksum of
+/// the vocabulary if those of any rank do.
 ///
 ///     LagCounts own(V, {.lags = 7});
 ///     own.add(corpus.tokens(), T * rank / size, T * (rank + 1) / size);
@@ -94,6 +95,13 @@ template <distributed::Communicator C> LagCounts sum_of_ranks(LagCounts own, C& 
         const detail::CountShape& found = shapes[static_cast<std::size_t>(r)];
         detail::require_alike("sum_of_ranks", found, expected, message(" on rank ", r));
         if (expected[3] == 0) expected[3] = found[3];
+    }
+    // As LagCounts::add does: counts of no tokens that know the checksum of the words. Those received are made with the
+    // options of this rank.
+    if (own.options().vocabulary_checksum == 0 && expected[3] != 0) {
+        CountOptions known = own.options();
+        known.vocabulary_checksum = static_cast<std::uint64_t>(expected[3]);
+        own.add(LagCounts(own.vocabulary(), known));
     }
     for (Index step = 1; step < ranks.size(); step *= 2) {
         const bool sends = rank % (2 * step) == step;
@@ -142,7 +150,8 @@ template <distributed::Communicator C> LagCounts sum_on_all_ranks(LagCounts own,
 /// called now and then; an exception from it aborts the merge.
 ///
 /// Collective.
-/// Errors   FileError: a file of another rank is missing or damaged. DataError: counted with different options.
+/// Errors   FileError: a file of another rank is missing or damaged. DataError: counted with different options, more
+///          than 2⁶³ - 1 tokens together.
 template <distributed::Communicator C, class Watch = NoCallback>
 Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Index buffer, C& ranks,
                                Watch&& watch = {}) {
@@ -159,9 +168,11 @@ Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Ind
     for (Index k = 0; k <= h.lags; ++k) {
         out.section();
         if (k % ranks.size() != ranks.rank()) continue;
-        std::int64_t all = 0, met = 0;
+        std::int64_t all = 0, met = 0, total = 0;
         for (const CountRun& part : parts) all += part.section(k).pairs;
         merge_count_runs(parts, k, buffer, [&](std::int64_t row, std::int64_t column, std::int64_t count) {
+            // A word has at least as many occurrences as pairs of a lag, so that those need no check.
+            if (k == 0) detail::require_room("merge_of_ranks", count, total), total += count;
             out.add(row, column, count);
             if (++met % 65536 == 0) watch(met, all);
         });

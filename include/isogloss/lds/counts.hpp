@@ -98,10 +98,7 @@ class LagCounts {
 public:
     /// No tokens yet. V ≥ 1.
     explicit LagCounts(Index vocabulary, CountOptions options = {}) : options_(options) {
-        require("LagCounts", "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
-        require("LagCounts", "lags", options.lags, 1, 1000);
-        require("LagCounts", "block", options.block, 1, (Index{1} << 31) - 1001);
-        require("LagCounts", "boundary", Index{options.boundary}, -1, vocabulary - 1);
+        require_options(vocabulary);
         const auto bytes = bytes_of("LagCounts", {vocabulary, 2 + options.lags}, sizeof(std::int64_t));
         within_memory("LagCounts", bytes, [&] {
             occurrences_.assign(vocabulary, 0);
@@ -201,16 +198,13 @@ public:
         return {};
     }
 
-    /// Assembles counts from their parts, as stored in a file. Throws UsageError if these are inconsistent.
+    /// Assembles counts from their parts, as stored in a file, without memory of its own. Throws UsageError if these are
+    /// inconsistent.
     static LagCounts from_parts(CountOptions options, Array<std::int64_t> occurrences,
                                 Array<SparseCounts> lags) {
         if (const std::string what = problem(options, occurrences, lags); !what.empty())
             throw UsageError("LagCounts: ", what);
-        LagCounts c(std::ssize(occurrences), options);
-        for (const std::int64_t n : occurrences) c.total_ += n;
-        c.lags_ = std::move(lags);
-        c.occurrences_ = std::move(occurrences);
-        return c;
+        return {options, std::move(occurrences), std::move(lags)};
     }
 
     Index vocabulary() const { return std::ssize(occurrences_); }  ///< V
@@ -236,6 +230,20 @@ public:
     }
 
 private:
+    // Of parts without a problem.
+    LagCounts(CountOptions options, Array<std::int64_t> occurrences, Array<SparseCounts> lags)
+        : options_(options), occurrences_(std::move(occurrences)), lags_(std::move(lags)) {
+        require_options(vocabulary());
+        for (const std::int64_t n : occurrences_) total_ += n;
+    }
+
+    void require_options(Index vocabulary) const {
+        require("LagCounts", "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
+        require("LagCounts", "lags", options_.lags, 1, 1000);
+        require("LagCounts", "block", options_.block, 1, (Index{1} << 31) - 1001);
+        require("LagCounts", "boundary", Index{options_.boundary}, -1, vocabulary - 1);
+    }
+
     // N_k of no tokens.
     Array<SparseCounts> no_pairs() const {
         Array<SparseCounts> none;

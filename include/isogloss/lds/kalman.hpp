@@ -50,12 +50,14 @@ struct SteadyState {
     double log_det_S = 0;
 };
 
-/// Throws UsageError unless all matrices of a steady state are [h, h].
+/// Throws UsageError unless all matrices of a steady state are [h, h], and hold numbers.
 inline void require_states(const SteadyState& k, Index h, const char* who) {
-    for (const auto* m : {&k.predicted, &k.filtered, &k.smoothed, &k.F, &k.L, &k.H, &k.J, &k.P})
+    for (const auto* m : {&k.predicted, &k.filtered, &k.smoothed, &k.F, &k.L, &k.H, &k.J, &k.P}) {
         if (rows(*m) != h || cols(*m) != h)
             throw UsageError(who, ": found a steady state with a matrix [", rows(*m), ", ", cols(*m),
                              "], expected [", h, ", ", h, "]; take steady_state of the same system");
+        require_numbers(*m, who, "a matrix of a steady state");
+    }
 }
 
 /// The steady state for a transition A, G = CᵀC and M.

@@ -45,11 +45,11 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Memory       `memory` bounds what it and its threads allocate with operator new (see PairBlock); memory of
 ///              the caller and the file cache of the system are not included.
 /// Disk         about 3 bytes for each pair and block, and as much again during the last merge.
-/// Errors       UsageError: options out of range, too little memory, use after finish() or clear(). DataError: a
-///              token outside the vocabulary, more than 2⁶³ - 1 tokens, a text or vocabulary other than that of
-///              the files. FileError: a folder in use by another counting, or with the files of one that are
-///              neither to be continued nor removed, a damaged file, any failure of the system, such as a full
-///              disk. After an error, or an exception from `watch`, the object can only be destroyed, unless it came
+/// Errors       UsageError: options out of range, too little memory, use after finish() or clear(), tokens to count
+///              after passed ones that follow counted ones. DataError: a token outside the vocabulary, more than
+///              2⁶³ - 1 tokens, a text or vocabulary other than that of the files. FileError: a folder in use by
+///              another counting, or with the files of one that are neither to be continued nor removed, a damaged
+///              file, any failure of the system, such as a full disk. After an error, or an exception from `watch`, the object can only be destroyed, unless it came
 ///              from a merge: the next call of finish() goes on with it. Complete files stay in the folder for
 ///              Existing::resume until clear().
 /// Source       Knuth 1998, The Art of Computer Programming 3, section 5.4: external sorting by merging.
@@ -79,7 +79,8 @@ public:
 
     /// Counts tokens that follow those given before. A pair is counted with its later word.
     void add(ArrayView<const Token> tokens) { take(tokens, true); }
-    /// Tokens that follow those given before, as earlier words only: context for counting a part of a text.
+    /// Tokens that follow those given before, as earlier words only: context for counting a part of a text. Those before
+    /// and after the part may be passed, but none between tokens that are counted: UsageError.
     void pass(ArrayView<const Token> tokens) { take(tokens, false); }
 
     /// Adds counts of another text: no pair crosses the boundary between the texts.
@@ -92,6 +93,7 @@ public:
         if (added_checksum_ == 0) added_checksum_ = other.options().vocabulary_checksum;
         detail::require_room("SpilledCounts", other.tokens(), position_);
         if (other.tokens() == 0) return;
+        begin_counted();
         spill();
         text_.clear();
         add_to_hash(other);
@@ -146,12 +148,7 @@ public:
     LagCounts counts() {
         const CountRun& all = finish();
         try {
-            LagCounts found = counts_of(all, buffer());
-            // Files may not know the checksum, and nothing else of them changes by adding counts of no tokens.
-            found.add(LagCounts(vocabulary_, {.lags = options_.lags,
-                                              .boundary = options_.boundary,
-                                              .vocabulary_checksum = vocabulary_checksum()}));
-            return found;
+            return counts_of(all, buffer(), vocabulary_checksum());
         } catch (const std::bad_alloc&) {
         } catch (const std::length_error&) {
         }
@@ -195,6 +192,17 @@ private:
             throw UsageError("SpilledCounts: found tokens after the end, expected them before finish()");
     }
 
+    // The header of a file is of tokens from the first to the last that are counted: it does not tell that some between
+    // them were only passed, and a resumed run would take these as counted.
+    void begin_counted() {
+        if (passed_after_)
+            throw UsageError(
+                "SpilledCounts: found tokens to count after passed ones that follow counted ones, "
+                "expected a part of a text in one piece; count the parts one by one, in folders of "
+                "their own");
+        counted_ = true;
+    }
+
     // By all of these counts a resumed run tells whether it is given what an earlier one was.
     void add_to_hash(const LagCounts& other) {
         std::vector<Token> halves;
@@ -219,7 +227,9 @@ private:
         for (Index p = 0; p < std::ssize(tokens); ++p)
             detail::require_word("SpilledCounts", position_ + p, tokens[p], vocabulary_);
         detail::require_room("SpilledCounts", std::ssize(tokens), position_);
-        if (!counted) spill();
+        if (tokens.empty()) return;
+        if (counted) begin_counted();
+        else passed_after_ = counted_, spill();
         while (!tokens.empty()) {
             Index count = std::ssize(tokens);
             const CountRunHeader* next = restored_ < files() ? &runs_[restored_].header() : nullptr;
@@ -352,6 +362,8 @@ private:
     Index pending_ = 0, merges_ = 0;
     std::int64_t position_ = 0;
     file::TokenHash hash_;
+    bool counted_ = false,
+         passed_after_ = false;  // whether any tokens were counted, and some passed after that
     bool finished_ = false, closed_ = false;
 };
 

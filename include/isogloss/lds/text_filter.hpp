@@ -31,28 +31,23 @@ struct PredictionOptions {
 /// conditional means; for exact ones everywhere see exact_smoother.
 ///
 /// Errors   UsageError: a state of the wrong size, a system of vectors, the steady state of another number of
-///          states. DataError: a token outside the vocabulary.
+///          states, or one that was moved from. DataError: a token outside the vocabulary.
 /// Source   Belanger, Kakade 2015, eqs. (4)-(5), (33)-(37).
 template <class T> class TextFilter {
 public:
     using Texts =
         ArrayView<const std::span<const Token>>;  ///< several texts, each started from the initial state
 
-    TextFilter(const Lds<T>& s, const SteadyState& f)
-        : mu_(s.whitening.mu),
-          words_(s.whitening.words),
-          H_(transposed(f.H)),
-          J_(transposed(f.J)),
-          P_(transposed(f.P)),
-          At_(transposed(s.A)),
-          log_det_S_(f.log_det_S) {
+    TextFilter(const Lds<T>& s, const SteadyState& f) {
         require_consistent(s, "TextFilter");
         require_states(f, s.states(), "TextFilter");
-        if (words_ == 0)
+        if (s.whitening.words == 0)
             throw UsageError(
                 "TextFilter: the system is one of vectors (Whitening::of_numbers), expected one of ",
                 "words");
         const BlasOnOneThread blas;
+        mu_ = s.whitening.mu, words_ = s.whitening.words, log_det_S_ = f.log_det_S;
+        H_ = transposed(f.H), J_ = transposed(f.J), P_ = transposed(f.P), At_ = transposed(s.A);
         columns_ = s.C;
         for (Index i = 0; i < s.vocabulary(); ++i)
             for (Index j = 0; j < s.states(); ++j) columns_(i, j) *= static_cast<T>(s.whitening.w[i]);
@@ -257,10 +252,10 @@ private:
     }
 
     Array<double> mu_;
-    Index words_;
+    Index words_ = 0;
     Tensor<T, 2> H_, J_, P_;  // transposed, in the scalar type of the states
     SmallMatrix At_, G_, NF_;
-    double log_det_S_;
+    double log_det_S_ = 0;
     TallMatrix<T> table_, columns_;  // k, and W C
 };
 
