@@ -367,7 +367,7 @@ inline std::string fault(const Options& o) {
             ig::message("one number for all of --layers ", o.layers.value_or(0), ", or one for each"));
     require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
-    require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0");
+    require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0 and below 1e6");
     require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
     if (o.decay)
         require(*o.decay > 0 && *o.decay <= 1 && (*o.decay < 1 || o.schedule != "plateau"), "decay", *o.decay,
@@ -382,7 +382,7 @@ inline std::string fault(const Options& o) {
     require(o.epsilon >= 0 && o.epsilon < 1, "epsilon", o.epsilon, "0 or more and below 1");
     require(o.patience >= 0, "patience", o.patience, "0 or more");
     require(o.runaway == 0 || (o.runaway > 1 && o.runaway < 1e300), "runaway", o.runaway,
-            "0, or a number above 1");
+            "0, or a number above 1 and below 1e300");
     require(!std::isnan(o.keep), "keep", "not given",
             "a number: the recipe has no large network for wikitext-2");
     for (const auto& [name, keep] :

@@ -17,7 +17,7 @@ int sample(const SampleOptions& o) {
         if (i > 0) std::cout << '\n';
         std::vector<ig::Token> before;  // the last token, if any
         std::string last;
-        draw_text(it, o, i, [&](ig::Token token) {
+        const ig::Index drawn = draw_text(it, o, i, [&](ig::Token token) {
             // The text that the token adds depends on the token before it.
             const auto begun = it.vocabulary.decode(before).size();
             before.push_back(token);
@@ -26,6 +26,11 @@ int sample(const SampleOptions& o) {
             before = {token};
         });
         if (!last.ends_with('\n')) std::cout << '\n' << std::flush;
+        if (drawn < o.length)
+            std::cerr << ig::message(
+                "isogloss: found ", drawn, " of the ",
+                counted(o.length, it.vocabulary.level() == ig::text::Level::word ? "word" : "character"),
+                ": the model draws little but line ends; try a higher --temperature\n");
     }
     return 0;
 }

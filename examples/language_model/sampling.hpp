@@ -41,8 +41,10 @@ inline void require_sampling(const SampleOptions& o) {
 }
 
 /// Samples a continuation of the prompt from a model of at least one column, and calls show(token) for each
-/// token as soon as it is drawn, those of the prompt first. Determined by seed and sample number.
-template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig::Index number, Show&& show) {
+/// token as soon as it is drawn, those of the prompt first. Determined by seed and sample number. Returns how many
+/// were drawn, line ends not counted: fewer than requested of a model that draws little but line ends.
+template <class Show>
+ig::Index draw_text(LoadedModel& it, const SampleOptions& o, ig::Index number, Show&& show) {
     it.g->reset();
     const auto& vocabulary = it.vocabulary;
     const ig::Token unk = vocabulary.has_unk() ? vocabulary.unk() : -1, eos = vocabulary.eos();
@@ -71,6 +73,7 @@ template <class Show> void draw_text(LoadedModel& it, const SampleOptions& o, ig
         if (token != eos) ++drawn;
         row = feed(it, {&token, 1});
     }
+    return drawn;
 }
 
 /// The whole of sample 0 of draw_text, with a line end at the end. Calls watch() after each token: an exception

@@ -64,6 +64,11 @@ def without_augmented(options):
     return kept
 
 
+def last_value(option, options):
+    """The value that counts of an option that several of the options give."""
+    return re.findall(rf'{option}[ =](\S+)', ' '.join(options))[-1]
+
+
 class TableRun(Run):
     """A row of a table with a seed."""
     header, run, parts = HEADER, RUN, ['valid', 'test']
@@ -103,10 +108,13 @@ class TableRun(Run):
         corpus, preset = TABLES[o.table]
         threads = ['--threads', str(o.threads)]
         more = [*o.extra, *o.recipe.split()]
-        if re.findall(r'--loss[ =](\S+)', ' '.join([OPTIONS[self.row], *self.last]))[-1] == 'ce':  # a change of `try` may have another
+        row = OPTIONS[self.row].split()
+        if last_value('--loss', [*row, *self.last]) == 'ce':  # a change of `try` may have another
             more = without_augmented(more)
+        if last_value('--head', [*row, *self.last]) == 'free':  # likewise; it always has a bias, and the option is refused
+            row = [option for option in row if option != '--head-bias']
         yield from self.execute(
-            'train', '--corpus', corpus, '--preset', preset, *OPTIONS[self.row].split(), '--seed', str(self.seed), '--precision', o.precision,
+            'train', '--corpus', corpus, '--preset', preset, *row, '--seed', str(self.seed), '--precision', o.precision,
             '--epsilon', o.epsilon, *threads, '--model', self.model, '--log', self.base + '.csv', '--resume', *more, *self.last)
         perplexities = []
         for part in self.parts:

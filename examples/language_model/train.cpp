@@ -279,7 +279,7 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
             refuse_earlier_log(o.log);
             require_outputs(o);
             if (!file && !given.overwrite) require_finished(state);
-            if (!file && given.resume && files::exists(given.model))
+            if (!file && given.resume && files::has_content(given.model))
                 throw ig::FileError(ig::message("--resume: '", given.model, "' exists, but no training in '",
                                                 state, "': one from the beginning ",
                                                 "would overwrite the model. Put the file beside it, begin "

@@ -151,10 +151,10 @@ void Training::require_same_texts() const {
     };
     require(train_, state_.train_checksum, texts_.train);
     require(valid_, state_.valid_checksum, texts_.valid);
-    if (state_.best_epoch > 0 && !files::exists(o_.model))
-        throw ig::FileError(
-            ig::message("--resume: '", o_.model,
-                        "', the best model so far, is missing; restore it, or start over without --resume"));
+    if (state_.best_epoch > 0 && !files::has_content(o_.model))
+        throw ig::FileError(ig::message(
+            "--resume: '", o_.model,
+            "', the best model so far, is missing or empty; restore it, or start over without --resume"));
 }
 
 void Training::introduce() {
@@ -263,9 +263,9 @@ int Training::run() {
         if (!stepped_) throw;  // the start values are to blame
         return diverged(error.what());
     }
-    const bool more = state_.epoch <= epochs,
-               hopeless = is_hopeless(o_, health_.validation, vocabulary_.size());  // also in the last epoch
-    const Stop why = more ? stop() : hopeless ? Stop::runaway : Stop::none;
+    const Stop now = stop();
+    // It may run away in the last epoch, too.
+    const Stop why = state_.epoch <= epochs || now == Stop::runaway ? now : Stop::none;
     explain(why);
     if (state_.best_epoch == 0) {
         std::cout << '\n' << without_best() << std::endl;

@@ -1,5 +1,6 @@
 /// @file training_end.cpp  How a training ends: complete, stopped, run away or interrupted.
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 
 #include "../shared/interrupt.hpp"
@@ -72,20 +73,33 @@ int Training::diverged(const std::string& error) {
     return status == 0 ? 3 : status;
 }
 
+// Evaluates the best model, and refuses another that was put in its place. Its validation is that of its epoch up to
+// the last digits, which depend on the number of threads and ranks.
 int Training::finish_run() {
-    ranks_.barrier();  // wait until the first has written the best model
+    constexpr double most = 1e-4;  // nats a token
+    ranks_.barrier();              // wait until the first has written the best model
     ig::io::Checkpoint().model(g_).load(ig::io::widened(ig::io::Safetensors::open(o_.model)),
                                         ig::io::Restore::parameters);
+    const auto of = [this](const ig::text::Corpus& corpus) {
+        return perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
+    };
+    const auto valid = of(valid_);
+    if (valid && !(std::abs(valid->nats() - state_.best) <= most))
+        throw ig::FileError(ig::message(
+            "'", o_.model, "' is not the best model of this training: it has ", fixed(valid->nats(), 5),
+            " nats a token on the validation text, expected ", fixed(state_.best, 5), " of epoch ",
+            state_.best_epoch, "; restore it, or start over without --resume"));
     std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
-    const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus) {
-        const auto p = perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
+    const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus,
+                               const std::optional<ig::Perplexity>& p) {
         if (p)
             std::cout << title << " " << text.name << "\n    " << describe(*p, corpus, vocabulary_, o_.batch)
                       << std::endl;
         return p.has_value();
     };
     // From here on the graph holds the best model, so a Ctrl-C must not write FILE.train.
-    if (report("validation", texts_.valid, valid_) && (!test_ || report("test", *texts_.test, *test_)))
+    if (report("validation", texts_.valid, valid_, valid) &&
+        (!test_ || report("test", *texts_.test, *test_, of(*test_))))
         return 0;
     if (!interrupt::wanted) interrupt::wanted = SIGTERM;  // another rank received a signal
     interrupt::out() << "Interrupted; the training has ended, and `language_model evaluate` repeats what is "

@@ -339,6 +339,11 @@ int tune(const TuneOptions& o) {
         throw ig::UsageError(
             "--cache-weight is 1, expected a number below 1 with --dynamic: a word that the window does not ",
             "hold would have probability 0, and no rate a finite perplexity");
+    for (const double flatness : o.cache_flatness)  // alone it would be one cell without a perplexity
+        if (dynamic && flatness > std::numeric_limits<float>::max())
+            throw ig::UsageError("--cache-flatness is ", flatness, ", expected at most ",
+                                 std::numeric_limits<float>::max(),
+                                 " with --dynamic: above it no rate would have a finite perplexity");
     auto file = read_model(o.model);
     const auto corpus = read_text(o.text, file.vocabulary);
     auto probabilities = read_mixed(o, file.vocabulary, corpus);

@@ -93,9 +93,9 @@ public:
         return *this;
     }
 
-    /// The file by which a Lock on an output is held, which is empty.
+    /// The file by which a Lock on an output is held, which is empty; beside what a link names, as that of Lock.
     Outputs& lock(const std::string& option, const std::string& output) {
-        return write(option, output.empty() ? "" : output + ".lock",
+        return write(option, output.empty() ? "" : ig::file::link_target(output) + ".lock",
                      {"lock, which is empty", [](const std::string&) { return false; }});
     }
 

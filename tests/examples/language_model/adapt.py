@@ -126,6 +126,7 @@ def wrong():
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-decay", 2, says="decay = 2")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="rate = 1e+300")
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
+    refuses("tune", "--dynamic", "sgd", "--cache-flatness", 0.5, "1e300", says="--cache-flatness is 1e+300, expected at most 3.40282e+38 with --dynamic")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
     # Numbers are checked before any file is read.
     for command in "evaluate", "tune":

@@ -33,7 +33,7 @@ def outputs_that_clash():
         unchanged("neighbours", "--model", "model", "--export", path, says="already exists", keep=path)
         unchanged("compare", "--model", "model", "--against", "model", "--text", "train.txt", "--csv", path, says="left unchanged", keep=path)
     # two outputs of one name, before either is there
-    for model, log in [("m", "m"), ("m", "./m"), ("m", "m.train"), ("m", "m.lock"), ("dangling", "absent"), ("absent", "dangling"),
+    for model, log in [("m", "m"), ("m", "./m"), ("m", "m.train"), ("m", "m.lock"), ("dangling", "absent"), ("dangling", "absent.lock"), ("absent", "dangling"),
                        ("absent", "dangling.train") if os.symlink("absent.train", "dangling.train") is None else None]:
         unchanged("train", "--model", model, *TEXTS, "--log", log, says="is the file that --model writes", keep=f"--log '{log}'")
     for name in ["model", "model.train"]:

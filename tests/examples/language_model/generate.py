@@ -96,6 +96,16 @@ def as_they_are_drawn():
     assert len(pieces) >= 40 and all(len(piece.split()) <= 1 for piece in pieces), pieces
 
 
+def line_ends():
+    """A model that draws hardly anything else ends with fewer words, and says so."""
+    write("blank.txt", "\n" * 2000 + "the king\n")
+    for level, what in ("word", "words"), ("character", "characters"):
+        train("b", "--train", "blank.txt", "--valid", "valid.txt", "--loss", "ce", "--level", level, "--epochs", 1, "--runaway", 0, "--overwrite")
+        done = run("sample", "--model", "b", "--words", 100, "--temperature", 0)
+        assert done.stdout == "\n" * 2000, done
+        assert done.stderr == f"isogloss: found 0 of the 100 {what}: the model draws little but line ends; try a higher --temperature\n", done
+
+
 def wrong():
     def refuses(command, *options, says, text=None):
         error = run(command, "--model", "m", *options, status=1, text=text).stderr
@@ -119,4 +129,5 @@ with Folder():
     drawn_from_the_likeliest()
     several()
     as_they_are_drawn()
+    line_ends()
     wrong()

@@ -214,6 +214,9 @@ def runaway():
     run("train", "--model", "away", "--resume", "--runaway", 0)
     train("whole", *BACKWARDS, "--epochs", 3, "--runaway", 0)
     assert parameters("away.train") == parameters("whole.train") and parameters("away") == parameters("whole")
+    # In the last epoch as in any other.
+    out = train("last", *BACKWARDS, "--epochs", 2, status=3).stdout
+    assert "stops after epoch 2 of 2: it has run away" in out and "The best model, of epoch 1, is in 'last'" in out, out
     # It is over, so starting anew needs no --overwrite.
     train("away", *call, "--log", "", "--overwrite", status=3)
     train("away", *call, "--log", "", status=3)

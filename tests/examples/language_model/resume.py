@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -125,6 +126,19 @@ def refused():
     says("'twice', the best model so far, is missing", options=["--resume"])
     os.rename("elsewhere", "twice")
 
+    # A model of another training is not its best.
+    os.rename("twice", "elsewhere")
+    train("another", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--seed", 2)
+    shutil.copy("another", "twice")
+    says("'twice' is not the best model of this training: it has ", " nats a token on the validation text, expected ", " of epoch ", "restore it",
+         options=["--resume"])
+    shutil.copy("elsewhere", "twice")
+    assert "The best model, of epoch" in run("train", "--model", "twice", "--resume").stdout
+    write("twice", "")
+    says("'twice', the best model so far, is missing or empty", options=["--resume"])
+    os.rename("elsewhere", "twice")
+    before = read("twice.train")
+
     # A model without its training is not trained anew and lost.
     os.rename("twice.train", "elsewhere")
     model = read("twice")
@@ -151,6 +165,7 @@ def refused():
     write("half.train", "")
     train("half", *begin, "--epochs", 1)
     write("empty.train", "")
+    write("empty", "")
     assert "'empty.train' holds no training yet" in train("empty", *begin, "--epochs", 1, "--resume").stdout
 
     damaged = bytearray(before)

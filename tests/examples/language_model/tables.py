@@ -566,6 +566,10 @@ def changed():
            "| b | `--keep 1` | 90.5 | 80.2 | 2 |\n" in out.replace("90.5 (90.5 … 90.5)", "90.5").replace("80.2 (80.2 … 80.2)", "80.2"), out
     out = tables(*call, "--row", "VD", "--change", "c=--keep 1", "--epochs", "12")
     assert "VD with one change, 2 epochs" in out and "VD with one change, 12 epochs" in out and "| change | options | 1 | 5 | 10 | 12 | seeds |" in out, out
+    # The bias that a row names goes with its head: the program refuses it with a free one, which always has one.
+    tables(*call, "--row", "REAL", "--change", "free=--head free", "--epochs", "2")
+    begun = read("y/ptb-small-REAL-free-epochs2-1.out").decode().splitlines()[0]
+    assert "--head tied" in begun and "--head free" in begun and "--head-bias" not in begun, begun
     assert "--subspace" not in read("y/ptb-small-VD-b-epochs2-1.out").decode() + read("y/ptb-small-VD-c-epochs12-1.out").decode()
 
 

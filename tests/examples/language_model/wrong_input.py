@@ -37,6 +37,7 @@ def options_out_of_range():
             ("--epsilon", 1, "--epsilon is 1"), ("--keep-weights", 0, "--keep-weights is 0"), ("--warm-up", 1, "--warm-up is 1"),
             ("--ar", -1, "size = -1"), ("--keep-between", 7, "--keep-between is 7"), ("--tar", "nan", "change"), ("--units", "8,-2", "--units is -2"), ("--units", f"8,{10**6}", "--units is 1000000"),
             ("--decay", 0, "--decay is 0"), ("--decay-from", -1, "--decay-from is -1"), ("--init", 0, "--init is 0"),
+            ("--init", 1e6, "--init is 1e+06, expected a number above 0 and below 1e6"), ("--runaway", "1e300", "expected 0, or a number above 1 and below 1e300"),
             ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
             ("--min-count", 10**6, "no type occurs"), ("--checkpoint-every", 0, "--checkpoint-every is 0"),
             ("--seed", -1, "--seed is -1"), ("--seed", 99999999999999999999, "--seed is 99999999999999999999"),
