@@ -294,8 +294,8 @@ TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
     const auto u = m.g.input("u", 3);
     const auto f = m.g.add<Linear>("f", {.units = 2}, u);
     const std::vector<double> numbers(8 * 3, 0.5);
-    const auto refused = [&](auto&& look, auto... words) {
-        REQUIRE_THROWS_MATCHES(look(), UsageError, says(words...));
+    const auto refused = [&](auto&& look, auto... parts) {
+        REQUIRE_THROWS_MATCHES(look(), UsageError, says(parts...));
     };
     const auto value = [&](auto of) { return [&m, of] { m.g.value(of); }; };
     const auto adjoint = [&] { m.g.adjoint(m.h); };
