@@ -73,8 +73,9 @@ int Training::diverged(const std::string& error) {
     return status == 0 ? 3 : status;
 }
 
-// Evaluates the best model, and refuses another that was put in its place. Its validation is that of its epoch up to
-// the last digits, which depend on the number of threads and ranks.
+// Evaluates the best model, and refuses a worse one that was put in its place. Its validation is that of its epoch up
+// to the last digits, which depend on the number of threads and ranks. It is better if an earlier run was killed after it
+// had written the model of an epoch and before its FILE.train.
 int Training::finish_run() {
     constexpr double most = 1e-4;  // nats a token
     ranks_.barrier();              // wait until the first has written the best model
@@ -84,12 +85,16 @@ int Training::finish_run() {
         return perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
     };
     const auto valid = of(valid_);
-    if (valid && !(std::abs(valid->nats() - state_.best) <= most))
+    if (valid && !(valid->nats() <= state_.best + most))
         throw ig::FileError(ig::message(
             "'", o_.model, "' is not the best model of this training: it has ", fixed(valid->nats(), 5),
             " nats a token on the validation text, expected ", fixed(state_.best, 5), " of epoch ",
             state_.best_epoch, "; restore it, or start over without --resume"));
-    std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
+    std::cout << "\nThe best model, of "
+              << (valid && valid->nats() < state_.best - most
+                      ? ig::message("an epoch after the last in '", o_.model, ".train'")
+                      : ig::message("epoch ", state_.best_epoch))
+              << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus,
                                const std::optional<ig::Perplexity>& p) {
         if (p)

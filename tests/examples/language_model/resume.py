@@ -132,6 +132,11 @@ def refused():
     shutil.copy("another", "twice")
     says("'twice' is not the best model of this training: it has ", " nats a token on the validation text, expected ", " of epoch ", "restore it",
          options=["--resume"])
+    # One of a later epoch is left by a kill between the two files.
+    train("later", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 8)
+    shutil.copy("later", "twice")
+    out = run("train", "--model", "twice", "--resume").stdout
+    assert "The best model, of an epoch after the last in 'twice.train', is in 'twice'" in out, out
     shutil.copy("elsewhere", "twice")
     assert "The best model, of epoch" in run("train", "--model", "twice", "--resume").stdout
     write("twice", "")
