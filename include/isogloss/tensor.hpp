@@ -19,11 +19,14 @@
 #include <array>
 #include <cstddef>
 #include <isogloss/error.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
@@ -123,10 +126,11 @@ private:
         if (std::equal(std::begin(found), std::end(found), own.begin(), own.end(),
                        [](auto a, auto b) { return static_cast<std::size_t>(a) == b; }))
             return;
-        std::string text;
-        for (const auto n : found) text += message(text.empty() ? "" : ", ", n);
-        throw ShapeError(name_ ? message("'", *name_, "': ") : "", "found an array [", text,
-                         "] assigned to a matrix [", own[0], ", ", own[1], "]",
+        const auto text = [](const auto& shape) {
+            return dimensions_text(std::vector<Index>(std::begin(shape), std::end(shape)));
+        };
+        throw ShapeError(name_ ? message("'", *name_, "': ") : "", "found an array ", text(found),
+                         " assigned to a matrix ", text(own),
                          name_ ? ", expected its shape; xt::transpose and xt::reshape_view make others" : "");
     }
 

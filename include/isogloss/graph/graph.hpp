@@ -211,9 +211,9 @@ public:
     }
     auto adjoint(Seq<T> a) {  ///< see above
         require_gradients("adjoint");
-        return carried_back<Gradient>("adjoint", a);
+        return back_view<Gradient>("adjoint", a);
     }
-    auto modulus(Seq<T> a) { return carried_back<Modulus>("modulus", a); }  ///< see above
+    auto modulus(Seq<T> a) { return back_view<Modulus>("modulus", a); }  ///< see above
 
     /// The full names of all sequences, in order of creation: inputs, and those of nodes, such as "lstm1.h",
     /// "lstm1.c" or the gates "lstm1.z".
@@ -291,7 +291,7 @@ private:
             throw UsageError(who, ": the last forward pass had no input '", a.name,
                              "', or failed; call forward with it first");
     }
-    template <class Quantity> auto carried_back(std::string_view who, Seq<T> a) {
+    template <class Quantity> auto back_view(std::string_view who, Seq<T> a) {
         constexpr int q = Backward<T, Quantity>::quantity;
         require_held(who, record(a));
         if (!store_.carried(q))

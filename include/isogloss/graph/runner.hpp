@@ -22,7 +22,7 @@ public:
     bool checking = false;
 
     /// Whether the last pass failed, or there was none.
-    bool failed() const { return failed_; }
+    bool failed() const { return last_ == failed_pass; }
     /// Whether the last forward pass ran a node.
     bool reached(int node) const { return last_ >= 0 && at(node).needed; }
 
@@ -41,7 +41,7 @@ public:
     void forward(int last, std::span<const Feed<T>> feeds, int asked = -1) {
         set_upstream(asked);
         asked_ = asked;
-        last_ = -1, failed_ = true;  // also if there is no memory for the pass
+        last_ = failed_pass;  // also if there is no memory for the pass
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
         store_.time = store_.batch = 0;
@@ -73,7 +73,7 @@ public:
                 "forward_again: found the graph ", store_.training ? "in training" : "in evaluation",
                 " and the last forward pass in the other mode, whose masks are not those of this one; ",
                 "call forward");
-        last_ = -1, failed_ = true;
+        last_ = failed_pass;
         asked_ = asked;
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
@@ -125,7 +125,7 @@ public:
                 if (q == 0 && store_.left) store_.left(id);
             }
         } catch (...) {
-            last_ = -1, failed_ = true;
+            last_ = failed_pass;
             for (auto& p : store_.parameters)
                 if (q == 0) p.clear_gradient();
             throw;
@@ -332,7 +332,7 @@ private:
                 for_each_carried(id, [&](auto& s, int i) {
                     std::copy_n(store_.value(i, store_.time - 1), store_.batch * s.width, s.carried);
                 });
-        last_ = last, failed_ = false;
+        last_ = last;
     }
 
     template <class F> void for_each_loss(int id, F&& f) {
@@ -456,9 +456,10 @@ private:
 
     Store<T>& store_;
     Array<NodeRecord<T>>& nodes_;
-    bool training_ = true;        // of the last forward pass
-    int last_ = -1, asked_ = -1;  // the last node of the last forward pass, and its loss, if any
-    bool failed_ = true;
+    bool training_ = true;  // of the last forward pass
+    static constexpr int failed_pass = -2;
+    int last_ = failed_pass;  // the last node of the last forward pass; -1 if that was to an input
+    int asked_ = -1;          // its loss, if any
     int past_[2] = {-1, -1};  // the node above which the last backward pass of each quantity ended
 };
 

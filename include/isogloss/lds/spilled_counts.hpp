@@ -45,12 +45,13 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Memory       `memory` bounds what it and its threads allocate with operator new (see PairBlock); memory of
 ///              the caller and the file cache of the system are not included.
 /// Disk         about 3 bytes for each pair and block, and as much again during the last merge.
-/// Errors       UsageError: options out of range, too little memory, use after finish() or clear(), tokens to count
-///              after passed ones that follow counted ones. DataError: a token outside the vocabulary, more than
-///              2⁶³ - 1 tokens, a text or vocabulary other than that of the files. FileError: a folder in use by
-///              another counting, or with the files of one that are neither to be continued nor removed, a damaged
-///              file, any failure of the system, such as a full disk. After an error, or an exception from `watch`, the object can only be destroyed, unless it came
-///              from a merge: the next call of finish() goes on with it. Complete files stay in the folder for
+/// Errors       UsageError: options out of range, too little memory, use after finish() or clear(), tokens to
+///              count after passed ones that follow counted ones. DataError: a token outside the vocabulary,
+///              more than 2⁶³ - 1 tokens, a text or vocabulary other than that of the files. FileError: a
+///              folder in use by another counting, or with the files of one that are neither to be continued
+///              nor removed, a damaged file, any failure of the system, such as a full disk. After an error,
+///              or an exception from `watch`, the object can only be destroyed, unless it came from a merge:
+///              the next call of finish() goes on with it. Complete files stay in the folder for
 ///              Existing::resume until clear().
 /// Source       Knuth 1998, The Art of Computer Programming 3, section 5.4: external sorting by merging.
 class SpilledCounts {

@@ -56,8 +56,7 @@ struct Damping {
         if (!std::isfinite(trace))
             throw NumericError(
                 "riemannian: the mean diagonal of a unit's metric is not finite; no weight was changed. "
-                "Lower the ",
-                "learning rate, or find the first node with Graph::checking(true)");
+                "Lower the learning rate, or find the first node with Graph::checking(true)");
         if (absolute == 0 && trace == T(0)) return T(0);
         return std::max(static_cast<T>(relative) * trace / static_cast<T>(count) + static_cast<T>(absolute),
                         std::numeric_limits<T>::min() * 1024);

@@ -62,10 +62,9 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
             metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
                 store, group, h, typename SoftmaxFisher<T>::Options{.form = form, .targets = targets}));
     for (std::size_t k = 0; k < taken.size(); ++k)
-        if (!taken[k]) {
+        if (!taken[k])
             throw UsageError("riemannian: '", group[k].name,
                              "' belongs to no units and has no metric; train it by another update");
-        }
     return metrics;
 }
 

@@ -23,7 +23,8 @@ struct SearchOptions {
 /// add(weight), then clear the gradients of the graph, which the next backward would add to; solve(); then move and
 /// cancel as needed. Gradients and metrics of sequences are summed with their weights before inversion.
 /// AlternatingTraining runs such rounds. solve(), move() and cancel() throw UsageError while the weights are those of
-/// WeightDrop or DynamicUpdate, which restore others. Comparing losses between trials requires a model without dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
+/// WeightDrop or DynamicUpdate, which restore others. Comparing losses between trials requires a model without
+/// dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
 template <class T> class SearchStep {
 public:
     /// The trained parameters of a group of g, with the metrics of metrics_of. Throws UsageError as that does, for
