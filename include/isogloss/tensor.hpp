@@ -44,13 +44,14 @@ template <class T> using MatrixAdaptor =
 }  // namespace detail
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
 
-/// What xtensor requires of a container type of its own.
+/// @cond What xtensor requires of a container type of its own: no part of the reference
 namespace xt {
 template <class T> struct xcontainer_inner_types<isogloss::MatrixView<T>>
     : xcontainer_inner_types<isogloss::detail::MatrixAdaptor<T>> {};
 template <class T> struct xiterable_inner_types<isogloss::MatrixView<T>>
     : xcontainer_iterable_types<isogloss::MatrixView<T>> {};
 }  // namespace xt
+/// @endcond
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
