@@ -48,6 +48,7 @@ RECIPES = {
     'ptb-small': f'--scheme recurrent --keep-input 0.8 --keep-state 0.75 --keep-between 0.85 --keep-output 0.75 --temperature 10 {SCHEDULE} --epochs 38',
     'ptb-medium': f'--scheme recurrent --keep-input 0.7 --keep-state 0.65 --keep-between 0.75 --keep-output 0.55 --temperature 10 {SCHEDULE} --epochs 48',
     'wikitext-2-small': f'--scheme recurrent --keep-input 0.85 --keep-state 0.8 --keep-between 0.9 --keep-output 0.8 --temperature 10 {SCHEDULE} --epochs 30',
+    'ptb-cells': f'--keep 0.78 {SCHEDULE} --epochs 38',
 }
 AUGMENTED = ['--temperature', '--gamma', '--alpha', '--target']  # options of the augmented loss, which the program refuses with cross-entropy
 

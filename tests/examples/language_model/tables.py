@@ -430,7 +430,9 @@ def recipe():
         places = " ".join(f"--keep-{place} {p}" for place, p in zip(("input", "state", "between", "output"), keep, strict=True))
         assert made.endswith(f" --scheme recurrent {places} --temperature 10 --schedule one-cycle --warm-up 0.05 --epochs {epochs}"), made
     tables("run", "ptb-cells", *call[2:4], "--seeds", "1", "--folder", "w-cells")
-    assert "--schedule" not in read("w-cells/ptb-cells-LSTM-1.out").decode().splitlines()[0]
+    for row in "LSTM", "RHN":
+        made = read(f"w-cells/ptb-cells-{row}-1.out").decode().splitlines()[0]
+        assert made.endswith(" --keep 0.78 --schedule one-cycle --warm-up 0.05 --epochs 38"), made
     refuses(*call, "w2", "--printed", says=["was made with --precision fp32 --epsilon 0.00390625 --scheme", "another --results"])
     refuses(*call, "w2", "--printed", "--", "--clip", "9", says=["found --printed and options after --"])
     write("w.csv", HEADER + "\n")
