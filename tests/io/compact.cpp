@@ -91,6 +91,13 @@ TEST_CASE("Numbers of any floating type are read as float and as double", "[io][
     REQUIRE(wider.values<float>("odd.scale") == scale);
     REQUIRE(wider.tensors().size() == file.tensors().size() - 1);
 
+    const auto widest = widened<double>(file);
+    for (const auto* name : {"half", "brain", "plain", "table", "wide", "odd.scale"})
+        REQUIRE(widest.values<double>(name) == numbers<double>(file, name));
+    REQUIRE(widest.values<std::int8_t>("alone") == table);
+    REQUIRE(widest.find("table.scale") == nullptr);
+    REQUIRE(widest.tensors().size() == wider.tensors().size());
+
     auto given = Safetensors::open(dir / "f");
     const std::weak_ptr<const void> bytes = given.owner();
     const auto kept = widened(std::move(given));  // with what was not widened
@@ -207,7 +214,9 @@ TEST_CASE("A graph is loaded from a file of fewer bytes", "[io][compact]") {
     const float before = g.value(E)(3, 2);
     write_compact(dir / "b", Safetensors::open(dir / "f"), Compact::bf16);
     const auto small = Safetensors::open(dir / "b");
-    REQUIRE_THROWS_WITH(c.load(small, Restore::parameters), Catch::Matchers::ContainsSubstring("BF16"));
+    REQUIRE_THROWS_WITH(c.load(small, Restore::parameters),
+                        Catch::Matchers::ContainsSubstring(
+                            "'E' is BF16 [5, 4], expected F32 [5, 4]; load io::widened<float>(file)"));
     g.value(E)(3, 2) = 9;
     c.load(widened(small), Restore::parameters);
     REQUIRE(g.value(E)(3, 2) == Approx(before).epsilon(1. / 256));

@@ -115,23 +115,25 @@ template <std::floating_point T> std::vector<T> numbers(const Safetensors& file,
     return out;
 }
 
-/// The file with its tables in F32: those in F16 and BF16, and those in I8 with scales, which are removed. Other
-/// types are unchanged, and a file without such tables is returned as it is.
+/// The file with its tables as T: those in F16 and BF16, those in I8 with scales, which are removed, and, with
+/// T = double, those in F32. Other types are unchanged, and a file without such tables is returned as it is.
 ///
 ///     checkpoint.load(widened(Safetensors::open("small.safetensors")), Restore::parameters);
+///     in_double.load(widened<double>(Safetensors::open("model.safetensors")));  // a model saved from a Graph<float>
 ///
+/// Every number keeps its value; of a model saved with its training state, the state too continues in T.
 /// Throws FileError if there is not enough memory.
-inline Safetensors widened(Safetensors file) {
+template <std::floating_point T = float> Safetensors widened(Safetensors file) {
     const auto narrow = [&file](const TensorView& t) {
-        return t.dtype == DType::f16 || t.dtype == DType::bf16 || detail::scales(file, t);
+        return t.dtype != dtype_of<T>() && t.dtype != DType::f64 && detail::is_numeric(file, t);
     };
     Index all = 0;
     for (const TensorView& t : file.tensors())
         if (narrow(t)) all += std::ssize(t.bytes) * 8 / info(t.dtype).bits;
     if (std::ranges::none_of(file.tensors(), narrow)) return file;
-    const std::shared_ptr<float[]> room = within_memory<FileError>(
-        file.name(), all * Index{sizeof(float)},
-        [all] { return std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(all)); });
+    const std::shared_ptr<T[]> room = within_memory<FileError>(file.name(), all * Index{sizeof(T)}, [all] {
+        return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(all));
+    });
     std::vector<TensorView> tensors;
     Index used = 0;
     for (const TensorView& t : file.tensors()) {
@@ -144,13 +146,13 @@ inline Safetensors widened(Safetensors file) {
         if (!narrow(t)) continue;
         const Index n = std::ssize(t.bytes) * 8 / info(t.dtype).bits;
         detail::widen(file, t, room.get() + used);
-        tensors.back().dtype = DType::f32;
+        tensors.back().dtype = dtype_of<T>();
         tensors.back().bytes = std::as_bytes(std::span(room.get() + used, static_cast<std::size_t>(n)));
         used += n;
     }
     // The data read is kept too: tensors that were not widened refer to it.
-    const auto owner = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<float[]>>>(
-        file.owner(), room);
+    const auto owner =
+        std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<T[]>>>(file.owner(), room);
     return file.with(std::move(tensors), owner);
 }
 
