@@ -15,7 +15,7 @@ from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
 FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
-         "performance"]
+         "performance", "performance_experiments"]
 NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
