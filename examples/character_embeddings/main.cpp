@@ -12,6 +12,7 @@
 #include "../shared/gnuplot.hpp"
 #include "../shared/program.hpp"
 #include "../shared/progress.hpp"
+#include "../shared/threads.hpp"
 #include "ngrams.hpp"
 
 namespace {
@@ -210,7 +211,7 @@ int work(int argc, char** argv) {
     app.add_option("--svg", o.svg, "the picture; empty: none");
     app.add_option("--csv", o.csv, "its coordinates; empty: none");
     if (const auto end = program::parse(app, argc, argv)) return *end;
-    ig::threads(o.threads);
+    program::use_threads("character_embeddings", o.threads);
     run(o);
     return 0;
 }

@@ -18,6 +18,7 @@
 #include "../shared/program.hpp"
 #include "../shared/progress.hpp"
 #include "../shared/study.hpp"
+#include "../shared/threads.hpp"
 
 namespace {
 
@@ -358,7 +359,7 @@ int work(int argc, char** argv) {
     }
     require_effect(app, o);
     ig::require("embedding_dimension", "--tokens", o.tokens, 0);
-    ig::threads(o.threads);
+    program::use_threads("embedding_dimension", o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
     if (std::ranges::none_of(rows, [&](const Row& r) { return std::ranges::count(o.models, r.model) > 0; }))

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "../shared/outputs.hpp"
+#include "../shared/threads.hpp"
 #include "comparison.hpp"
 #include "likeliest.hpp"
 #include "model_file.hpp"
@@ -231,7 +232,7 @@ int compare(const CompareOptions& given) {
         .read("--text", given.text == "-" ? "" : given.text)
         .write("--csv", given.csv, files::table("table of `language_model compare`", comparison_header))
         .check();
-    ig::threads(given.threads);
+    program::use_threads("compare", given.threads);
     auto first = read_model(given.model), second = read_model(given.against);
     require_same_vocabulary("compare", first.vocabulary, second.vocabulary);
     const CompareOptions o = settled(given, first.vocabulary);

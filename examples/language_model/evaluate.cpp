@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "../shared/threads.hpp"
 #include "commands.hpp"
 #include "mixing.hpp"
 
@@ -88,7 +89,7 @@ ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, Probabi
 }  // namespace
 
 int evaluate(const EvaluateOptions& o) {
-    ig::threads(o.threads);
+    program::use_threads("evaluate", o.threads);
     require_with(o.cache, "--cache", "--cache-window", o.cache_window);
     require_with(o.cache, "--cache", "--cache-flatness", o.cache_flatness);
     require_with(o.cache, "--cache", "--cache-weight", o.cache_weight);

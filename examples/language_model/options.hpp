@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/linalg.hpp>
+#include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -366,6 +367,8 @@ inline std::string fault(const Options& o) {
     require(o.units.size() == 1 || o.layers == std::ssize(o.units), "units", to_json(o.units).dump(),
             ig::message("one number for all of --layers ", o.layers.value_or(0), ", or one for each"));
     require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
+    require(o.threads >= 1 && o.threads <= ig::most_threads, "threads", o.threads,
+            ig::message("1 to ", ig::most_threads));
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0 and below 1e6");
     require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");

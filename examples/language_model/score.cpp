@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "../shared/threads.hpp"
 #include "commands.hpp"
 #include "print.hpp"
 #include "report.hpp"
@@ -43,7 +44,7 @@ void print(const std::vector<Line>& lines, bool json, bool& titled) {
 }  // namespace
 
 int score(const ScoreOptions& o) {
-    ig::threads(o.threads);
+    program::use_threads("score", o.threads);
     ig::require("score", "--batch", o.batch, 1, most_size);
     auto file = read_model(o.model);
     const auto vocabulary = file.vocabulary;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "../shared/threads.hpp"
 #include "commands.hpp"
 #include "mixing.hpp"
 
@@ -324,7 +325,7 @@ void tune_mixture(const TuneOptions& o, LoadedModel& it, Probabilities probabili
 }  // namespace
 
 int tune(const TuneOptions& o) {
-    ig::threads(o.threads);
+    program::use_threads("tune", o.threads);
     const bool dynamic = !o.dynamic.empty(), mixed = o.softmax_temperature || is_mixed(o);
     const bool cache = o.cache_window || !o.cache_flatness.empty() || !o.cache_weight.empty();
     require_dynamic(o);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "../shared/ranks.hpp"
+#include "../shared/threads.hpp"
 #include "counting.hpp"
 
 namespace lt {
@@ -50,7 +51,7 @@ int add_files(const CountCommand& o) {
 /// The command on one of its ranks, each of which has a part of the text. The first checks the files before
 /// any rank continues, and writes them.
 int count_on(program::Ranks& ranks, const CountCommand& o) {
-    ig::threads(o.threads);
+    program::use_threads("count", o.threads);
     if (ranks.first())
         files::Outputs()
             .read("--text", o.text)

@@ -3,13 +3,14 @@
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 
+#include "../shared/threads.hpp"
 #include "common.hpp"
 #include "sentence_vectors.hpp"
 
 namespace lt {
 
 int embed(const EmbedCommand& o) {
-    ig::threads(o.threads);
+    program::use_threads("embed", o.threads);
     const ig::BlasOnOneThread blas;
     files::Outputs()
         .read("--model", o.model)

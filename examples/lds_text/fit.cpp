@@ -15,6 +15,7 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
+#include "../shared/threads.hpp"
 #include "fit_begin.hpp"
 
 namespace lt {
@@ -244,7 +245,7 @@ void tell_of_edges(const FitCommand& o, const std::vector<Candidate>& all, const
 /// The command on one of its ranks. The first alone checks files, before any rank continues: the others would
 /// find files that it has begun to write.
 int fit_on(program::Ranks& ranks, const FitCommand& given) {
-    ig::threads(given.threads);
+    program::use_threads("fit", given.threads);
     const ig::BlasOnOneThread blas;
     check(given);
     std::optional<files::Lock> lock;

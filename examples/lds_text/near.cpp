@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "../shared/json.hpp"
+#include "../shared/threads.hpp"
 #include "common.hpp"
 #include "sentence_vectors.hpp"
 
@@ -116,7 +117,7 @@ void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const Senten
 }  // namespace
 
 int near(const NearCommand& o) {
-    ig::threads(o.threads);
+    program::use_threads("near", o.threads);
     ig::require("near", "--count", o.count, 1);
     ig::require("near", "--occurrences", o.occurrences, 1);
     ig::require("near", "--min-count", o.min_count, 0);

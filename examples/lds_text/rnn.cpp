@@ -13,6 +13,7 @@
 #include "../shared/csv_log.hpp"
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
+#include "../shared/threads.hpp"
 #include "common.hpp"
 #include "language_model.hpp"
 #include "texts.hpp"
@@ -381,7 +382,7 @@ private:
 }  // namespace
 
 int rnn(const RnnCommand& o) {
-    ig::threads(o.threads);
+    program::use_threads("rnn", o.threads);
     ig::require("rnn", "--checkpoint-every", o.checkpoint_every, 1);
     ig::require("rnn", "--epochs", o.epochs, 0);
     ig::require("rnn", "--epsilon", o.epsilon, 0, 1);

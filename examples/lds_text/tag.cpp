@@ -12,6 +12,7 @@
 
 #include "../shared/json.hpp"
 #include "../shared/tagged_text.hpp"
+#include "../shared/threads.hpp"
 #include "chain_model.hpp"
 #include "common.hpp"
 #include "lexical_features.hpp"
@@ -218,7 +219,7 @@ Best learn_chain(const TagCommand& o, const Task& task, std::ostream& shown) {
 }  // namespace
 
 int tag(const TagCommand& o) {
-    ig::threads(o.threads);
+    program::use_threads("tag", o.threads);
     ig::require("tag", "--epochs", o.epochs, 1);
     ig::require("tag", "--window", o.window, 0, 100);
     ig::require("tag", "--units", o.units, 1, 100000);

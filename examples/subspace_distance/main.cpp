@@ -13,6 +13,7 @@
 #include "../shared/program.hpp"
 #include "../shared/progress.hpp"
 #include "../shared/study.hpp"
+#include "../shared/threads.hpp"
 #include "table.hpp"
 
 namespace {
@@ -194,7 +195,7 @@ int work(int argc, char** argv) {
     require_effect(app, o);
     if (o.sweep == "beta") o.taus.clear();
     if (o.sweep == "tau") o.betas.clear();
-    ig::threads(o.threads);
+    program::use_threads("subspace_distance", o.threads);
     if (o.plot_only) files::Outputs().read("--csv", o.csv).write("--svg", o.svg, plot::kind()).check();
     const auto rows = o.plot_only ? read_table(o.csv) : measure(o);
     if (rows.empty())

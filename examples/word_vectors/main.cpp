@@ -15,6 +15,7 @@
 #include "../shared/data_folder.hpp"
 #include "../shared/outputs.hpp"
 #include "../shared/program.hpp"
+#include "../shared/threads.hpp"
 
 namespace {
 
@@ -160,7 +161,7 @@ int work(int argc, char** argv) {
     e->add_option("--threads", o.threads, "threads")->capture_default_str();
     if (const auto end = program::parse(app, argc, argv)) return *end;
     require_effect(*e, o);
-    ig::threads(o.threads);
+    program::use_threads("evaluate", o.threads);
     evaluate(o);
     return 0;
 }

@@ -133,7 +133,7 @@ def crafted_options():
             ({"bptt": 2**63}, "stored as 9223372036854775808"), ({"bptt": 1e300}, "stored as 1e+300"), ({"units": -1}, "--units is -1"),
             ({"layers": 10**6}, "--layers is 1000000"), ({"layers": 10**5}, "do not have these sizes"), ({"units": 10**5}, "do not have these sizes"),
             ({"embedding": 10**5}, "do not have these sizes"), ({"cell": "rhn", "depth": 10**5}, "do not have these sizes"), ({"units": 9}, "does not fit the model"),
-            ({"threads": 2**40}, "stored as 1099511627776"), ({"seed": -1}, "stored as -1"), ({"cell": "transformer"}, "'transformer'"),
+            ({"threads": 2**40}, "stored as 1099511627776"), ({"threads": 0}, "--threads is 0, expected 1 to 1024"), ({"seed": -1}, "stored as -1"), ({"cell": "transformer"}, "'transformer'"),
             ({"head": ""}, "--head is ''"), ({"keep": "much"}, 'stored as "much"'), ({"random-bptt": 1}, "stored as 1"),
             ({"keep": 0}, "keep = 0"), ({"temperature": -1}, "temperature = -1"),
             ({"units": [8, 9, 8]}, "--units is [8,9,8], expected one number for all of --layers 2, or one for each"), ({"units": []}, "--units is []"), ({"units": {"a": 8}}, 'stored as {"a":8}'),

@@ -37,6 +37,8 @@ def check_ranges():
         for value in values:
             refused(*rnn, "--model", "m", option, value, says=f"found {option} = {value}")
     refused("count", "--text", "text", "--counts", "c", "--shard", "1/10000000000", says="at most 1000000000 parts")
+    for value in 0, -1, 1025:
+        refused(*fit, "--threads", value, says=f"fit: found --threads = {value}, expected 1 to 1024")
     refused(*fit, "--states", "010", says="--states is 010, which would be read as octal")
 
 
