@@ -124,6 +124,20 @@ TEMPLATE_TEST_CASE("Sums of arrays over shards have their closed form", "[distri
     for (const auto& f : found) CHECK(f == std::vector<TestType>{15, 6});
 }
 
+TEST_CASE("Metrics that were left out of the sum over shards are refused", "[distributed][shard_sum]") {
+    const auto text = random_text(100);
+    Alone alone;
+    Model m(2, UnitModulus::ruop);
+    DataParallel parallel(m.g, m.g.parameters("!E"), alone, {.columns = 4, .shards = 2});
+    text::Batches batches(text, V, {steps, 4});
+    parallel.gradients(
+        *batches.begin(), [&](const text::Batch& part) { m.pass(part); }, m.cells);
+    REQUIRE(m.cells.step() > 0);
+    REQUIRE_THROWS_WITH(m.head.step(), Catch::Matchers::ContainsSubstring("the gradient of 'softmax.") &&
+                                           Catch::Matchers::ContainsSubstring(
+                                               "pass the update to DataParallel::gradients()"));
+}
+
 TEST_CASE("What cannot be summed is refused", "[distributed][shard_sum]") {
     Model m(3, UnitModulus::ruop);
     const std::vector<double> few(2);

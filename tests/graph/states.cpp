@@ -221,7 +221,9 @@ TEMPLATE_TEST_CASE("A backward pass that fails leaves no part of a gradient for 
         m.fail = Way::none;
     }
     for (const auto* p : m.g.parameters()) CHECK_FALSE(p->counts());
-    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("backward", "or it failed"));
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError,
+                           says("backward", "or a backward pass after it failed"));
+    CHECK(std::isfinite(m.g.value(m.l)));  // what the forward pass computed can still be looked at
     CHECK(m.pass(7) == fresh.pass(7));
     m.g.backward(m.l), fresh.g.backward(fresh.l);
     CHECK(m.g.parameters().divisor(Divisor::batch) == 2);

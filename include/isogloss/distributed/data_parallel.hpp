@@ -54,7 +54,8 @@ inline Index widest_shard(const DataParallelOptions& o) {
 /// - States are carried for every column in this object; the graph itself has zero states between calls. A batch
 ///   with `first` set starts from zero.
 /// - Weights may be frozen (Parameters::trained) and trained again between batches, the same ones on every rank: a frozen
-///   one has no gradient and none is sent. One that is frozen when this object is made stays out of it.
+///   one has no gradient and none is sent. One that is frozen when this object is made, or outside the group, stays out
+///   of it and must remain frozen while there are several shards.
 /// - With one shard, everything is bit-identical to training without this class.
 /// - Metrics of Riemannian updates are summed if the updates are passed to gradients(), except for those of
 ///   networks on sparse graphs.
@@ -64,7 +65,7 @@ inline Index widest_shard(const DataParallelOptions& o) {
 ///
 /// Throws UsageError for options out of range, a graph with fewer columns than its widest shard, graphs or options that
 /// differ between ranks (seed, training step, precision, names and shapes of weights), a batch with another number of
-/// columns. An exception from a pass is rethrown
+/// columns, a gradient of a weight outside the group. An exception from a pass is rethrown
 /// with the gradients cleared and, with several shards, states and training step as before the batch: this rank can
 /// run it again, but the others wait for it, and the program must end them.
 template <class T, Communicator C> class DataParallel {
@@ -196,11 +197,6 @@ private:
             of.sum_.clear();
         }
     };
-    template <class Numbers> struct Counted {
-        Numbers numbers{};
-        double columns = 0, predicted = 0;
-    };
-
     static std::size_t count(Index n) { return static_cast<std::size_t>(n); }
     static DataParallelOptions checked(DataParallelOptions o, Index ranks) {
         require("data parallel", "columns", o.columns, 1, Index{1} << 31);
@@ -303,7 +299,7 @@ private:
     template <class Pass, class M> auto over_parts(const text::Batch& batch, Pass&& pass, M* gradients) {
         using Result = std::invoke_result_t<Pass&, const text::Batch&>;
         using Numbers = std::conditional_t<std::is_void_v<Result>, std::array<double, 1>, Result>;
-        std::vector<Counted<Numbers>> own;
+        std::vector<Numbers> own;
         {
             Within within{*this};
             if (gradients && options_.overlap) g_.store().left = [this](int node) { sum_.left(node); };
@@ -318,27 +314,37 @@ private:
                 g_.columns(first, options_.columns);
                 carry_in(first, columns, batch.first);
                 if (gradients) g_.summed_over(columns, 0);  // unless the pass runs backward
-                Counted<Numbers> numbers;
+                Numbers numbers{};
                 if constexpr (std::is_void_v<Result>) pass(part);
-                else numbers.numbers = pass(part);
+                else numbers = pass(part);
                 carry_out(first, columns);
                 if (gradients) {
-                    const SummedOver over = group_.summed_over();
-                    numbers.columns = static_cast<double>(over.columns);
-                    numbers.predicted = static_cast<double>(over.predicted);
                     sum_.take();
+                    require_none_left();
                     gradients->take(shard);
                 }
                 own.push_back(numbers);
             }
-            if (gradients) sum_.finish();
+            if (gradients) {
+                sum_.finish();
+                g_.store().columns = options_.columns;  // for an update none of whose gradients counts
+                g_.store().predicted = batch.predicted;
+            }
             keep_states(batch.first);
             within.failed = false;
         }
-        const Counted<Numbers> total = over_shards(own);
         if (gradients) gradients->give();
-        if (gradients) g_.summed_over(static_cast<Index>(total.columns), static_cast<Index>(total.predicted));
-        if constexpr (!std::is_void_v<Result>) return total.numbers;
+        if constexpr (!std::is_void_v<Result>) return over_shards(own);
+    }
+
+    // A gradient that is not sent would be that of this rank's shards, and the ranks would part.
+    void require_none_left() const {
+        for (const auto& p : g_.store().parameters)
+            if (p.counts())
+                throw UsageError(
+                    "data parallel: the weight '", p.name,
+                    "' has a gradient, of this rank's shards alone, but is not in the group; freeze ",
+                    "it by Parameters::trained(false), or make the DataParallel with it");
     }
 
     // The sum of a record of doubles over all shards, in tree order.

@@ -9,6 +9,7 @@
 #include <isogloss/distributed/tree_exchange.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/update/gradients.hpp>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -101,11 +102,14 @@ public:
                 }
             b.taken = false;
         }
-        for (auto& table : tables_) table.take(taken_);
+        for (auto& table : tables_) {
+            count(table.parameter());
+            table.take(taken_);
+        }
         ++taken_;
     }
 
-    /// Sets the gradients to the sums over all shards.
+    /// Sets the gradients to the sums over all shards, and the columns and predicted positions of each parameter likewise.
     void finish() {
         const auto begin = std::chrono::steady_clock::now();
         pause();
@@ -116,6 +120,7 @@ public:
         for (auto& table : tables_)
             table.finish(ranks_, mine_, taken_, options_.shards, options_.ordered,
                          [&](const auto& own, std::span<T> sum) { reduce(own, sum); });
+        give_counts();
         taken_ = 0;
         finishing_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     }
@@ -124,6 +129,7 @@ public:
     void clear() {
         if (background_) background_->pause();
         for (Block& b : blocks_) recycle(b), b.taken = false;
+        counts_.clear();
         taken_ = 0;
     }
     /// Seconds spent in finish() so far: waiting for other ranks, and communication not overlapped by a pass.
@@ -181,6 +187,27 @@ private:
             n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
+    // Adds what the gradient of this shard is summed over, before it is cleared: a table sent in two parts has none left
+    // for its second.
+    void count(const Parameter<T>& p) {
+        auto& [columns, predicted] = counts_[&p];
+        columns += p.columns;
+        predicted += p.predicted;
+    }
+    void give_counts() {
+        std::vector<double> numbers;  // whole ones, whose sums are exact in any order
+        for (const Parameter<T>* p : group_)
+            for (const Index n : {counts_[p].columns, counts_[p].predicted})
+                numbers.push_back(static_cast<double>(n));
+        if (ranks_.size() > 1) ranks_.all_reduce(std::span<double>(numbers));
+        auto from = numbers.begin();
+        for (Parameter<T>* p : group_) {
+            p->columns = static_cast<Index>(*from++);
+            p->predicted = static_cast<Index>(*from++);
+        }
+        counts_.clear();
+    }
+
     // Whether there is nothing to sum: all members are frozen.
     static bool is_idle(const Block& b) {
         return std::none_of(b.members.begin(), b.members.end(), [](const auto* p) { return p->trained; });
@@ -190,6 +217,7 @@ private:
     void take(Block& b) {
         b.taken = true;
         if (is_idle(b)) return;
+        for (const Parameter<T>* p : b.members) count(*p);
         Term term;
         if (b.members.size() == 1 && !b.tied && last_shard()) {
             term.numbers = b.members[0]->dense_gradient().data;
@@ -275,7 +303,8 @@ private:
     ShardRange mine_;
     std::vector<Block> blocks_;  // in the order in which backward passes complete them
     std::vector<RowSum<T>> tables_;
-    Index taken_ = 0;  // number of shards
+    Index taken_ = 0;                                   // number of shards
+    std::map<const Parameter<T>*, SummedOver> counts_;  // of the shards taken
     double finishing_ = 0;
     ArrayTreeSum<T> exchange_;
     std::unique_ptr<Background> background_;  // last, so that it is destroyed before what it uses

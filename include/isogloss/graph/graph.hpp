@@ -202,7 +202,9 @@ public:
     ///
     /// Throws UsageError for a value that the last forward pass did not compute, or that was not its input, for an
     /// adjoint or modulus without a backward pass after it or to which that pass did not come, and if the pass failed.
-    /// A node may keep the adjoint of a sequence within itself: of "lstm.c" there is only what other nodes add.
+    /// A node may keep the adjoint of a sequence within itself: of "lstm.c" there is only what other nodes add. The same
+    /// holds for the sequence at which a pass stopped, backward(l, h): what its own node would add, as a recurrence does
+    /// from later steps, is not in its adjoint.
     auto value(Weight<T> w) { return view(record(w).values(), record(w).name); }
     auto gradient(Weight<T> w) { return view(record(w).dense_gradient(), record(w).name); }  ///< see above
     auto value(Seq<T> a) {                                                                   ///< see above

@@ -82,6 +82,9 @@ template <class T> struct Parameter {
     /// Batch columns and predicted positions over which a gradient that counts is the sum, see adds(); 0 if it was
     /// written by hand.
     Index columns = 0, predicted = 0;
+    /// How many backward passes have added to a gradient that counts, and the forward pass (Store::forward_pass) of the
+    /// last one; 0 passes if it was written by hand or summed elsewhere.
+    std::uint64_t passes = 0, last_pass = 0;
     Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared
     Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
     Index lookups = 0;             ///< declared uses as a lookup table
@@ -104,11 +107,14 @@ template <class T> struct Parameter {
     MatrixRef<T> values() const { return {value, rows, cols}; }
     /// Whether a gradient counts.
     bool counts() const { return condition == Condition::rows || condition == Condition::dense; }
-    /// Call before sums over so many columns and predicted positions are added to the gradient.
-    void adds(Index more_columns, Index more_predicted) {
+    /// Call before sums over so many columns and predicted positions are added to the gradient, by the backward pass of
+    /// that forward pass.
+    void adds(Index more_columns, Index more_predicted, std::uint64_t forward_pass = 0) {
         const bool more = counts();
         columns = more_columns + (more ? columns : 0);
         predicted = more_predicted + (more ? predicted : 0);
+        passes = 1 + (more ? passes : 0);
+        last_pass = forward_pass;
     }
 
     /// The gradient as a dense matrix to add to, whatever its condition was. Throws UsageError if there is none:
@@ -171,6 +177,7 @@ template <class T> struct Parameter {
         forget_rows();
         condition = Condition::empty;
         columns = predicted = 0;
+        passes = 0;
     }
 
 private:
@@ -286,11 +293,20 @@ public:
     }
     /// Whether a backward pass of gradients ran after the last forward pass of the graph.
     bool carried() const { return store_->carried(0); }
-    /// Whether the gradients that count are sums over no more columns and positions than those of the last backward
-    /// pass, or than Graph::summed_over has set.
-    bool of_last_pass() const {
-        const SummedOver all = summed_over();
-        return all.columns <= store_->columns && all.predicted <= store_->predicted;
+    /// Whether the gradient of a member was made by the backward pass after the last forward pass of the graph, alone.
+    bool is_of_last_pass(const Parameter<T>& p) const {
+        return p.passes == 1 && p.last_pass == store_->forward_pass;
+    }
+    /// The first trained member of which the last backward<Modulus> ran no use, as it stopped before; null if there is
+    /// none.
+    const Parameter<T>* without_modulus() const {
+        const auto left_out = [&](const Parameter<T>* p) {
+            return p->trained && !p->users.empty() &&
+                   std::all_of(p->users.begin(), p->users.end(),
+                               [&](int node) { return node <= store_->stopped_at[1]; });
+        };
+        const auto found = std::find_if(members_.begin(), members_.end(), left_out);
+        return found == members_.end() ? nullptr : *found;
     }
     /// Whether they are parameters of the graph with this store.
     bool are_of(const graph::Store<T>& store) const { return store_ == &store; }

@@ -83,7 +83,7 @@ public:
     void require_ran(const LossRecord& l, const char* what) const {
         if (last_ != l.node || asked_ < 0 || &store_.losses[asked_] != &l)
             throw UsageError(what, ": the last forward pass was not for loss '", l.name,
-                             "', or it failed; call forward with this loss first");
+                             "', or it or a backward pass after it failed; call forward with this loss first");
     }
 
     /// Runs backward from the node of a loss down to, but excluding, node `past`. If a node throws in a pass of
@@ -102,7 +102,7 @@ public:
         const Scope scope(store_, q == 1);
         for (auto& s : store_.seqs) s.unset[q] = true;
         store_.carried_back[q] = 0;
-        past_[q] = past;
+        store_.stopped_at[q] = past;
         if constexpr (q == 0) count(l, past);
         const auto run = [&](int id) {
             if constexpr (q == 1) square_weights(at(id));
@@ -125,7 +125,7 @@ public:
                 if (q == 0 && store_.left) store_.left(id);
             }
         } catch (...) {
-            last_ = failed_pass;
+            asked_ = -1;  // no further backward pass; the values of the forward pass remain
             for (auto& p : store_.parameters)
                 if (q == 0) p.clear_gradient();
             throw;
@@ -135,7 +135,7 @@ public:
 
     /// A node that reads a sequence, or computes it within itself, and that the last backward pass has not run; or -1.
     int left_out(int seq, int quantity) const {
-        for (int id = 0; id <= past_[quantity]; ++id) {
+        for (int id = 0; id <= store_.stopped_at[quantity]; ++id) {
             const auto& n = at(id);
             if (n.needed && (std::find(n.input_seqs.begin(), n.input_seqs.end(), seq) != n.input_seqs.end() ||
                              (store_.seqs[seq].internal && store_.seqs[seq].node == id)))
@@ -291,7 +291,7 @@ private:
         const auto runs = [&](int id) { return id > past && id <= l.node && at(id).needed; };
         for (auto& p : store_.parameters)
             if (p.users.empty() || std::any_of(p.users.begin(), p.users.end(), runs))
-                p.adds(store_.columns, store_.predicted);
+                p.adds(store_.columns, store_.predicted, store_.forward_pass);
     }
 
     // Runs the needed nodes among first … last, in that order; `again` in the same step, with the same masks.
@@ -460,7 +460,6 @@ private:
     static constexpr int failed_pass = -2;
     int last_ = failed_pass;  // the last node of the last forward pass; -1 if that was to an input
     int asked_ = -1;          // its loss, if any
-    int past_[2] = {-1, -1};  // the node above which the last backward pass of each quantity ended
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph

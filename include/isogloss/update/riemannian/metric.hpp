@@ -168,6 +168,21 @@ template <class T> using Metrics = std::vector<std::unique_ptr<Metric<T>>>;
 
 namespace detail {
 
+/// Metric::require_passes() of all metrics of a group; throws UsageError, too, where one is RBPM and backward<Modulus>
+/// stopped at a sequence above the weights of a member.
+template <class T> void require_passes(const Metrics<T>& metrics, const Parameters<T>& group) {
+    bool modulus = false;
+    for (const auto& m : metrics) {
+        m->require_passes();
+        modulus = modulus || m->wants_modulus();
+    }
+    if (const Parameter<T>* const p = modulus ? group.without_modulus() : nullptr)
+        throw UsageError(
+            "riemannian: backward<Modulus> stopped at a sequence and left out '", p->name,
+            "', whose RBPM metric would be 0; stop it no earlier than backward, at a sequence that ",
+            "depends on none of the parameters");
+}
+
 /// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
 template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
     if (w.id < 0) return -1;

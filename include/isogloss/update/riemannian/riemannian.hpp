@@ -107,9 +107,9 @@ public:
         if (numbers.empty()) return;
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
+        detail::require_passes(metrics_, group_);
         T* to = numbers.data();
         for (auto& m : metrics_) {
-            m->require_passes();
             std::vector<std::vector<T>> averages;
             for (const auto& s : m->sums())
                 averages.push_back(std::exchange(*s.values, std::vector<T>(s.values->size())));
@@ -130,18 +130,26 @@ public:
 
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
     /// and changes no weight when a gradient or the metric is not finite; the averages of a metric that is not
-    /// start anew. Throws UsageError when the metric is to be refreshed and the gradients are those of several passes,
-    /// see sums(), or the last pass has not reached one of the parameters.
+    /// start anew. Throws UsageError when the metric is to be refreshed and the gradient of a parameter is not that of
+    /// the last backward pass alone: it did not reach it, others had, see sums(), or the gradient was summed elsewhere.
     double step() {
         graph::require_lasting(group_, "riemannian", "step()");
         const SubnormalsAreZero flush;
         const double d = this->divisor();
         direction_norm(group_, d, 0);
-        if (refreshes()) refresh(d);
-        ++steps_;
+        const bool refreshed = refreshes();
+        if (refreshed) accumulate(d);
         for (std::size_t k = 0; k < group_.size(); ++k)
             slots_[k] = {group_[k].dense_gradient().data, delta_[k].data()};
-        for (auto& m : metrics_) m->direction(slots_, 1 / d, {options_.damping, options_.floor});
+        try {
+            for (const auto& m : metrics_)
+                if (refreshed) m->require_finite();
+            for (auto& m : metrics_) m->direction(slots_, 1 / d, {options_.damping, options_.floor});
+        } catch (const NumericError&) {
+            refreshments_ = 0;
+            throw;
+        }
+        ++steps_;
         const double length = detail::length_of("riemannian", group_, delta_, d);
         detail::step_along(group_, delta_, static_cast<T>(this->clipped_rate(length)));
         return length;
@@ -176,22 +184,13 @@ private:
                std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->due(); });
     }
 
-    void refresh(double d) {
-        accumulate(d);
-        try {
-            for (const auto& m : metrics_) m->require_finite();
-        } catch (const NumericError&) {
-            refreshments_ = 0;
-            throw;
-        }
-    }
     void accumulate(double d) {
         const double keep = std::min(options_.decay, plain());
         if (!given_.empty()) {
             ++refreshments_;
             return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
         }
-        for (const auto& m : metrics_) m->require_passes();
+        detail::require_passes(metrics_, group_);
         require_one_pass();
         ++refreshments_;
         const BlasOnOneThread blas;
@@ -203,16 +202,23 @@ private:
 
     // Metrics see the last pass alone: it must be the one that made the gradients.
     void require_one_pass() const {
-        for (const Parameter<T>* p : group_)
-            if (p->trained && p->columns == 0)
+        for (const Parameter<T>* p : group_) {
+            if (!p->trained || group_.is_of_last_pass(*p)) continue;
+            if (p->passes > 1)
+                throw UsageError("riemannian: the gradient of '", p->name,
+                                 "' is a sum over several backward passes, and the metric is that of ",
+                                 "the last; call take_sums() after each pass and give_sums() with their "
+                                 "total before step()");
+            if (p->passes == 0 && p->counts())
                 throw UsageError(
-                    "riemannian: the last backward pass did not reach '", p->name,
-                    "', whose metric would be that of an earlier pass; train the weights of each loss by an "
-                    "update of their own");
-        if (!group_.of_last_pass())
+                    "riemannian: the gradient of '", p->name,
+                    "' was summed elsewhere, and the metric is that of the last pass here; pass the ",
+                    "update to DataParallel::gradients(), or the sums of its metric to give_sums()");
             throw UsageError(
-                "riemannian: the gradients are sums over several backward passes, and the metric is that of "
-                "the last; call take_sums() after each pass and give_sums() with their total before step()");
+                "riemannian: the last backward pass did not reach '", p->name,
+                "', whose metric would be that of another pass; train the weights of each loss by an ",
+                "update of their own, and call its step() before the forward pass of the next loss");
+        }
     }
 
     // M ← keep M + weight S, with the given sums S.

@@ -50,7 +50,7 @@ public:
     /// UsageError, with nothing added, unless backward, and backward<Modulus> if wants_modulus(), ran after the last
     /// forward pass.
     void add(double weight) {
-        for (const auto& metric : metrics_) metric->require_passes();
+        detail::require_passes(metrics_, group_);
         if (!group_.carried())
             throw UsageError(
                 "riemannian: found no backward(loss) since the last forward pass; call it before add()");
