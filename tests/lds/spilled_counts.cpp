@@ -306,6 +306,26 @@ TEST_CASE("Counts that know their words are saved with no others", "[lds][spille
     CHECK(learns.counts().options().vocabulary_checksum == given.checksum());
 }
 
+TEST_CASE("Counting goes on with a vocabulary that is known only now", "[lds][spilled_counts]") {
+    const TemporaryDirectory place;
+    constexpr Index V = 40;
+    const auto text = texts::markov(20000, V);
+    LagCounts whole(V, {.lags = 3});
+    whole.add(text);
+    auto options = tight(V, {.lags = 3});
+    {
+        SpilledCounts counts(V, place / "spill", options);
+        give(counts, {text.begin(), text.begin() + 10000});
+        REQUIRE(counts.files() > 1);
+    }
+    options.existing = Existing::resume;
+    options.vocabulary_checksum = 5;
+    SpilledCounts counts(V, place / "spill", options);
+    give(counts, text);
+    CHECK(counts.finish().header().words == 5);
+    CHECK(counts.counts() == whole);
+}
+
 TEST_CASE("A part of a text has the pairs whose later word lies in it", "[lds][spilled_counts]") {
     const TemporaryDirectory place;
     constexpr Index V = 40;

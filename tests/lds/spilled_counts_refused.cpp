@@ -43,6 +43,11 @@ TEST_CASE("Files of another text, vocabulary or kind of counts are refused", "[l
     other.vocabulary_checksum = 6;
     refused(V, other, "of another vocabulary");
     refused(V + 1, again, "40 words");
+    other.vocabulary_checksum = 0;  // unknown, and known from the files from now on
+    {
+        SpilledCounts counts(V, place / "spill", other);
+        CHECK(counts.vocabulary_checksum() == 5);
+    }
     for (const std::size_t at : {std::size_t{0}, std::size_t{4000}, std::size_t{9000}}) {
         auto changed = text;
         changed[at] = (changed[at] + 1) % V;

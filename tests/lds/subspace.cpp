@@ -119,11 +119,36 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
         return subspace_identification(LagMoments<double>(counts, {.pseudo_counts = 1}),
                                        {.states = states, .lags = lags});
     };
-    REQUIRE_THROWS_MATCHES(find(one, 1, 2), UsageError, says("rank 0 at most"));
-    REQUIRE_THROWS_MATCHES(find(few, 9, 2), UsageError, says("9 states", "rank 6 at most"));
+    REQUIRE_THROWS_MATCHES(find(one, 1, 2), UsageError, says("1 states", "transition of 0 at most"));
+    REQUIRE_THROWS_MATCHES(find(few, 4, 2), UsageError,
+                           says("4 states", "2 lags", "transition of 3 at most"));
+    CHECK(find(few, 3, 2).system.states() == 3);
     REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("are 5 apart", "5 tokens"));
     REQUIRE_THROWS_MATCHES(find(few, 0, 2), UsageError, says("states = 0"));
     REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("at least 2 lags"));
+}
+
+TEMPLATE_TEST_CASE("A scalar series that oscillates needs a lag more than states", "[lds][subspace]", float,
+                   double) {
+    // y_t = 0.97 y_{t-1} - 0.81 y_{t-2} + e: covariances from the Yule-Walker equations, eigenvalues 0.9 exp(± i 1.00157)
+    SmallMatrix mean = zeros<double>(1, 1);
+    Array<SmallMatrix> covariances(8, zeros<double>(1, 1));
+    double last = 1, next = 0.97 / 1.81;
+    for (auto& c : covariances) {
+        c(0, 0) = last;
+        last = std::exchange(next, 0.97 * next - 0.81 * last);
+    }
+    const DenseMoments<TestType> moments(mean, covariances);
+    REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 2, .lags = 2}), UsageError,
+                           says("2 states", "2 lags", "transition of 1 at most"));
+    REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 2, .lags = 4, .scaled = true}),
+                           UsageError, says("`scaled`", "noise of 1 at most"));
+    const auto found = subspace_identification(moments, {.states = 2, .lags = 3}).system;
+    const auto e = dense::schur<double>(found.A, "test");
+    for (const int i : {0, 1}) {
+        CHECK(e.real[i] == Approx(0.485).epsilon(1e-3));
+        CHECK(std::abs(e.imaginary[i]) == Approx(std::sqrt(0.81 - 0.485 * 0.485)).epsilon(1e-3));
+    }
 }
 
 TEMPLATE_TEST_CASE("Covariances that determine no system are named", "[lds][subspace]", float, double) {

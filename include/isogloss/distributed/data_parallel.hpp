@@ -338,13 +338,15 @@ private:
     }
 
     // A gradient that is not sent would be that of this rank's shards, and the ranks would part.
-    void require_none_left() const {
+    void require_none_left() {
         for (const auto& p : g_.store().parameters)
-            if (p.counts())
+            if (p.counts()) {
+                g_.parameters().clear_gradients();
                 throw UsageError(
                     "data parallel: the weight '", p.name,
                     "' has a gradient, of this rank's shards alone, but is not in the group; freeze ",
                     "it by Parameters::trained(false), or make the DataParallel with it");
+            }
     }
 
     // The sum of a record of doubles over all shards, in tree order.

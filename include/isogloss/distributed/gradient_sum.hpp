@@ -106,6 +106,12 @@ public:
             count(table.parameter());
             table.take(taken_);
         }
+        for (const Parameter<T>* p : group_) count(*p);  // what Graph::summed_over has set since left()
+        for (const auto& [p, of] : shard_counts_) {
+            counts_[p].columns += of.columns;
+            counts_[p].predicted += of.predicted;
+        }
+        shard_counts_.clear();
         ++taken_;
     }
 
@@ -130,6 +136,7 @@ public:
         if (background_) background_->pause();
         for (Block& b : blocks_) recycle(b), b.taken = false;
         counts_.clear();
+        shard_counts_.clear();
         taken_ = 0;
     }
     /// Seconds spent in finish() so far: waiting for other ranks, and communication not overlapped by a pass.
@@ -187,12 +194,10 @@ private:
             n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
-    // Adds what the gradient of this shard is summed over, before it is cleared: a table sent in two parts has none left
-    // for its second.
+    // Notes what the gradient of this shard is summed over, before it is cleared with that; a later call counts unless it
+    // finds it cleared.
     void count(const Parameter<T>& p) {
-        auto& [columns, predicted] = counts_[&p];
-        columns += p.columns;
-        predicted += p.predicted;
+        if (p.columns > 0 || p.predicted > 0) shard_counts_[&p] = {p.columns, p.predicted};
     }
     void give_counts() {
         std::vector<double> numbers;  // whole ones, whose sums are exact in any order
@@ -303,8 +308,9 @@ private:
     ShardRange mine_;
     std::vector<Block> blocks_;  // in the order in which backward passes complete them
     std::vector<RowSum<T>> tables_;
-    Index taken_ = 0;                                   // number of shards
-    std::map<const Parameter<T>*, SummedOver> counts_;  // of the shards taken
+    Index taken_ = 0;  // number of shards
+    std::map<const Parameter<T>*, SummedOver> counts_,
+        shard_counts_;  // of the shards taken, of the present one
     double finishing_ = 0;
     ArrayTreeSum<T> exchange_;
     std::unique_ptr<Background> background_;  // last, so that it is destroyed before what it uses

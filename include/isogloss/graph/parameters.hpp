@@ -297,13 +297,14 @@ public:
     bool is_of_last_pass(const Parameter<T>& p) const {
         return p.passes == 1 && p.last_pass == store_->forward_pass;
     }
-    /// The first trained member of which the last backward<Modulus> ran no use, as it stopped before; null if there is
-    /// none.
+    /// The first trained member of which the last backward pass ran a use and the last backward<Modulus> none, as it
+    /// stopped before; null if there is none.
     const Parameter<T>* without_modulus() const {
         const auto left_out = [&](const Parameter<T>* p) {
-            return p->trained && !p->users.empty() &&
-                   std::all_of(p->users.begin(), p->users.end(),
-                               [&](int node) { return node <= store_->stopped_at[1]; });
+            const auto used_after = [&](int stop) {
+                return std::any_of(p->users.begin(), p->users.end(), [&](int node) { return node > stop; });
+            };
+            return p->trained && used_after(store_->stopped_at[0]) && !used_after(store_->stopped_at[1]);
         };
         const auto found = std::find_if(members_.begin(), members_.end(), left_out);
         return found == members_.end() ? nullptr : *found;

@@ -82,18 +82,19 @@ private:
 
 namespace detail {
 
-/// Throws DataError unless a file's counts have the words, lags and boundary of `expected`; `begin` and `advice`
-/// are the two ends of the message.
+/// Throws DataError unless a file's counts have the words, lags and boundary of `expected`, and the checksum of the words
+/// if both know it; `begin` and `advice` are the two ends of the message.
 inline void require_alike(const char* begin, const CountRun& run, const CountRunHeader& expected,
                           const char* advice) {
     const CountRunHeader& h = run.header();
-    if (h.vocabulary == expected.vocabulary && h.words == expected.words && h.lags == expected.lags &&
+    const bool same_words = h.words == expected.words || h.words == 0 || expected.words == 0;
+    if (h.vocabulary == expected.vocabulary && same_words && h.lags == expected.lags &&
         h.boundary == expected.boundary)
         return;
     throw DataError(begin, "'", run.path(), "' holds counts of ", h.vocabulary, " words, ", h.lags,
-                    " lags and boundary ", h.boundary,
-                    h.words == expected.words ? "" : ", and of another vocabulary", ", expected ",
-                    expected.vocabulary, ", ", expected.lags, " and ", expected.boundary, "; ", advice);
+                    " lags and boundary ", h.boundary, same_words ? "" : ", and of another vocabulary",
+                    ", expected ", expected.vocabulary, ", ", expected.lags, " and ", expected.boundary, "; ",
+                    advice);
 }
 
 }  // namespace detail

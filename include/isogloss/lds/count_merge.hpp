@@ -83,6 +83,8 @@ template <class Watch> void merge_neighbours(Array<CountRun>& runs, const CountF
     const std::span<const CountRun> group(runs.data() + begin, static_cast<std::size_t>(width));
     CountRunHeader h = group.back().header();
     h.first = group.front().header().first;
+    for (const CountRun& run : group)
+        if (h.words == 0) h.words = run.header().words;
     const std::string path = folder.name_of(h);
     CountRunWriter out(path, h);
     std::int64_t done = 0;

@@ -161,6 +161,7 @@ Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Ind
     for (const CountRun& part : parts) {
         const CountRunHeader& p = part.header();
         detail::require_alike("", part, h, "count all parts alike");
+        if (h.words == 0) h.words = p.words;
         h.first = std::min(h.first, p.first);
         if (p.last >= h.last) h.last = p.last, h.text = p.text;
     }

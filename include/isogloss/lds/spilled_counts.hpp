@@ -73,9 +73,11 @@ public:
             return;
         }
         runs_ = folder_.restore(damaged_, [&] { watch({}); });
-        for (const CountRun& run : runs_)
+        for (const CountRun& run : runs_) {
             detail::require_alike("SpilledCounts: ", run, header(),
                                   "resume with the same options, or start over");
+            if (vocabulary_checksum() == 0) added_checksum_ = run.header().words;
+        }
     }
 
     /// Counts tokens that follow those given before. A pair is counted with its later word.
@@ -328,7 +330,7 @@ private:
     // What its files have in common.
     CountRunHeader header() const {
         return {.vocabulary = vocabulary_,
-                .words = options_.vocabulary_checksum,
+                .words = vocabulary_checksum(),
                 .lags = options_.lags,
                 .boundary = options_.boundary};
     }
@@ -353,7 +355,8 @@ private:
 
     Index vocabulary_;
     SpillOptions options_;
-    std::uint64_t added_checksum_ = 0;  // of the vocabulary of counts that were added, where it is known
+    std::uint64_t added_checksum_ =
+        0;  // of the vocabulary of counts that were added or restored, where it is known
     SpillPlan plan_;
     CountFolder folder_;
     Array<CountRun> runs_;  // sorted by first token

@@ -12,8 +12,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 
 /// Options of subspace_identification.
 struct SubspaceOptions {
-    Index states = 200;         ///< h ≥ 1
-    Index lags = 4;             ///< r ≥ 2; uses lags 1 … 2r-1
+    Index states = 200;  ///< h ≥ 1, at most r - 1 times the dimension of the whitened observations, see below
+    Index lags = 4;      ///< r ≥ 2; uses lags 1 … 2r-1
     double radius = 0.98;       ///< larger eigenvalues of A are scaled to this modulus, above 0 and below 1
     double noise_limit = 0.98;  ///< λ_max(C M Cᵀ) is kept below it, above 0 and below 1
     bool scaled = false;        ///< estimate the covariance of η and change the basis so that it is I
@@ -51,9 +51,13 @@ Subspace<T> identify(const Operator& H, const Whitening& whitening, const Subspa
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
     require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
     const Index h = options.states, r = options.lags, V = std::ssize(whitening.mu);
-    if (const Index most = whitening.dimension * r; h > most)
-        throw UsageError(who, ": ", h, " states were requested, but the words' lagged covariances have rank ",
-                         most, " at most; use fewer states or more lags");
+    if (const Index most = whitening.dimension * (r - 1); h > most)
+        throw UsageError(who, ": ", h, " states were requested, but ", r,
+                         " lags determine the transition of ", most,
+                         " at most; use fewer states or more lags");
+    if (options.scaled && h > whitening.dimension)
+        throw UsageError(who, ": ", h, " states were requested, but `scaled` determines the noise of ",
+                         whitening.dimension, " at most; use fewer states, or leave it out");
     const BlasOnOneThread blas;
     HankelSvd<T> svd = hankel_svd(H, h, options.svd, std::move(watch.from), watch.checkpoint);
 
@@ -136,8 +140,9 @@ void tell_progress(Operator& H, const SubspaceOptions& options, const SubspaceWa
 ///
 /// Cost     2 (power iterations + 1) r² sparse products with h + oversampling columns; memory about
 ///          4 r V (h + oversampling) numbers.
-/// Errors   UsageError: options out of range, more states than the rank of H (a vocabulary of one word has rank 0,
-///          V words at most (V - 1) r). DataError: a lag without pairs. NumericError: all covariances are zero, or
+/// Errors   UsageError: options out of range; more states than (V - 1) (r - 1) for V words, or than (r - 1) times the
+///          dimension of vectors, which is the rank of the covariances that determine A; with `scaled`, more than V - 1 or
+///          that dimension. DataError: a lag without pairs. NumericError: all covariances are zero, or
 ///          one is not finite; with `scaled`, A is singular, or the covariance of η has no positive eigenvalue.
 /// Source   Belanger, Kakade 2015, section 3.4 and appendix A.1. Departures: C by regression on all
 ///          blocks of Γ; eigenvalues scaled in the Schur form; `scaled`.

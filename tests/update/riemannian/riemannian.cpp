@@ -464,6 +464,11 @@ TEST_CASE("Moduli that stop above the weights of an RBPM metric are refused",
     REQUIRE(high.step() > 0);
     g.backward<Modulus>(l);
     search.add(1);
+    g.parameters().clear_gradients();
+    g.forward(l, {x, values, 1, 2});
+    g.backward(l, low);  // to the same place: what is below has neither
+    g.backward<Modulus>(l, low);
+    search.add(1);
 }
 
 TEST_CASE("A metric whose mean exceeds the range of its numbers starts anew",

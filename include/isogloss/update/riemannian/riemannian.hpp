@@ -212,8 +212,10 @@ private:
             if (p->passes == 0 && p->counts())
                 throw UsageError(
                     "riemannian: the gradient of '", p->name,
-                    "' was summed elsewhere, and the metric is that of the last pass here; pass the ",
-                    "update to DataParallel::gradients(), or the sums of its metric to give_sums()");
+                    "' was made by no backward pass here: it was summed elsewhere, or the loss does not "
+                    "reach ",
+                    "it. Pass the update to DataParallel::gradients(), or the sums of its metric to ",
+                    "give_sums(), or train the weights of each loss by an update of their own");
             throw UsageError(
                 "riemannian: the last backward pass did not reach '", p->name,
                 "', whose metric would be that of another pass; train the weights of each loss by an ",
