@@ -21,7 +21,8 @@ mkdir -p "$place"
 bias=(--head-bias) again=(--overwrite)
 # A free head has one anyway, and a file to start with (--start, --start-from) says whether it has.
 case " $* " in *" --head free "* | *" --head=free "* | *" --start"*) bias=() ;; esac
-case " $* " in *" --resume "*) bias=() again=() ;; esac
+# A training that goes on keeps the head it was begun with; the first call with --resume begins one.
+case " $* " in *" --resume "*) again=(); [ ! -s "$place/model.safetensors.train" ] || bias=() ;; esac
 "$program" train "${again[@]}" "${bias[@]}" --threads "$(nproc)" --log "$place/log.csv" "$@" --model "$place/model.safetensors"
 [ -f "$place/model.safetensors" ] || exit 0  # --help trains none
 

@@ -20,8 +20,8 @@ import sys
 
 from runs import (OURS, PRECISIONS, Failed, Pool, Run, at_least_1, finite, precision_of, record_options, require_free,
                   require_program_and_texts, require_same_options, seed, split_arguments, status_of, text_of)
-from tables_report import (HERE, Refused, append_result, draw, log_rows, made_with, read_lines, read_options, require_alike, require_own,
-                           require_results, spread, write_between)
+from tables_report import (HERE, Refused, append_result, draw, log_rows, made_with, read_lines, read_options, require_alike,
+                           require_finished, require_own, require_results, spread, write_between)
 
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
 RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
@@ -161,7 +161,9 @@ def markdown(results, made):
 def report(o):
     """The command report."""
     require_results(o.results)
-    return write_between(o.page, 'recipes.py', markdown(read_results(o.results), read_options(o.results, RUN)), o.check, f"'{o.results}'")
+    results = read_results(o.results)
+    require_finished(results, o.results)
+    return write_between(o.page, 'recipes.py', markdown(results, read_options(o.results, RUN)), o.check, f"'{o.results}'")
 
 
 def named_file(text):

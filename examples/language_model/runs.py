@@ -233,8 +233,8 @@ def require_program_and_texts(o, corpus):
     """Checks that what a run needs exists, and makes the program's path absolute."""
     program = shutil.which(o.program)
     if not program:
-        raise Refused(f"found no program '{o.program}', expected the language_model that was built. Build it (cmake --preset release && "
-                      'cmake --build --preset release --target language_model), or give --program its path')
+        raise Refused(f"found no program '{o.program}', expected the language_model that was built. Build it (cmake --preset release "
+                      '-DISOGLOSS_EXAMPLES=ON && cmake --build --preset release --target language_model), or give --program its path')
     o.program = os.path.abspath(program)
     for part in 'train', 'valid', 'test':
         if not os.path.isfile(text_of(corpus, part)):

@@ -297,6 +297,11 @@ def positive(text):
     return value
 
 
+def processors():
+    """How many processors this process may use, such as those that a batch system or taskset leaves it."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+
+
 def arguments_of_training(p, seeds, name):
     p.add_argument('--program', required=True, help='the language_model that was built')
     p.add_argument('--seeds', nargs='+', type=seed, default=seeds)
@@ -374,7 +379,7 @@ def main():
     o = parser.parse_args(arguments)
     if o.command in ('run', 'tune', 'try'):
         o.extra = extra
-        o.jobs = o.jobs or max(1, (os.cpu_count() or 1) // o.threads)
+        o.jobs = o.jobs or max(1, processors() // o.threads)
     elif extra:
         parser.error(f'-- and options of the training are for run, tune and try, not for {o.command}')
     do = {'run': run_table, 'tune': tune, 'try': try_changes, 'report': report, 'trials': trials, 'compare': compare, 'curves': curves,

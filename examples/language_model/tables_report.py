@@ -48,6 +48,12 @@ def require_results(path, option='--results', command='run'):
         raise Refused(f"found no file '{path}', expected results of {command}. Correct {option}")
 
 
+def require_finished(results, path, option='--results'):
+    """Refuses results without lines, such as those of runs of which none has finished: a page would lose its tables."""
+    if not results:
+        raise Refused(f"found no finished run in '{path}', expected some: the page would lose its tables. Correct {option}")
+
+
 def lock(file, how):
     """Locks an open file (flock); does nothing on a file system without locks, as the program does."""
     try:
@@ -418,18 +424,25 @@ def put(o, made, results, command):
 def report(o):
     """The command report."""
     require_results(o.results)
-    made = markdown(read_results(o.results), read_options(o.results, RUN))
+    results = read_results(o.results)
+    if not o.print:
+        require_finished(results, o.results)
+    made = markdown(results, read_options(o.results, RUN))
     made += markdown_distances(read_by_epoch(o.results, 'subspace', DISTANCES))
     return put(o, made, f"'{o.results}'", 'report')
 
 
 def trials(o):
     """The command trials."""
-    for path, option, command in (o.results, '--results', 'run'), (o.tuned, '--tuned', 'tune'), (o.changes, '--changes', 'try'):
+    tuned, changes = read_tuned(o.tuned), read_changes(o.changes)
+    for path, option, command, results in ((o.results, '--results', 'run', read_results(o.results)), (o.tuned, '--tuned', 'tune', tuned),
+                                           (o.changes, '--changes', 'try', changes)):
         if path not in (PRINTED, TUNED, CHANGED):  # of which one may not have been made yet
             require_results(path, option, command)
-    made = markdown_tuned(read_tuned(o.tuned), read_options(o.tuned, TUNED_RUN))
-    made += markdown_changes(read_changes(o.changes), read_options(o.changes, CHANGES_RUN),
+            if not o.print:
+                require_finished(results, path, option)
+    made = markdown_tuned(tuned, read_options(o.tuned, TUNED_RUN))
+    made += markdown_changes(changes, read_options(o.changes, CHANGES_RUN),
                              read_by_epoch(o.results, 'curves', CURVES), read_options(o.results, RUN))
     return put(o, made.removeprefix('\n'), f"'{o.tuned}' and '{o.changes}'", 'trials')
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iostream>
 #include <isogloss/metric/perplexity.hpp>
+#include <isogloss/metric/unigram.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <optional>
 #include <sstream>
@@ -50,6 +51,11 @@ struct Texts {
 /// The bundled text, its first 90 % of lines for training and the rest for validation.
 inline Texts bundled_texts() {
     const std::string path = std::string(ISOGLOSS_EXAMPLES_DATA) + "/tinyshakespeare.txt";
+    if (!files::exists(path))
+        throw ig::FileError(
+            ig::message("the bundled text '", path,
+                        "' is not here (the Python module has none); give the training and the "
+                        "validation text"));
     const std::string all = ig::file::InputFile(path).read_all();
     const ig::Index lines = std::count(all.begin(), all.end(), '\n'), first = lines * 9 / 10;
     std::size_t cut = 0;

@@ -81,6 +81,11 @@ def shown():
     recipes("report", "--page", "page.md")
     assert read("page.md") == read(page), "the rest of the page is not as it was"
     refuses("report", "--page", "page.md", "--results", "mistyped.csv", says=["found no file 'mistyped.csv', expected results of run. Correct --results"])
+    for name, content in ("begun.csv", HEADER + "\n"), ("empty.csv", ""):  # such as those of runs of which none has finished
+        write(name, content)
+        for check in [], ["--check"]:
+            refuses("report", *check, "--page", "page.md", "--results", name,
+                    says=[f"found no finished run in '{name}', expected some: the page would lose its tables. Correct --results"])
     assert read("page.md") == read(page)
 
     recipes("figure", "--results", "r.csv", "--svg", "r.svg")

@@ -80,7 +80,7 @@ def refused():
     """What does not fit is one message; nothing is changed by it."""
     before = {name: read(os.path.join("t", name)) for name in sorted(os.listdir("t"))}
     one = [*CALL, "--rows", "RE", "--seeds", "1"]
-    refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it"])
+    refuses(*one, "--program", "nowhere/language_model", says=["'nowhere/language_model'", "Build it (cmake --preset release -DISOGLOSS_EXAMPLES=ON &&"])
     refuses(*one, "--", "--model=x", says=["--model=x", "set for each run"])
     refuses(*one, "--", *TINY, "--keep", "0.5", says=["'t'", "--keep 0.5", "another --folder"])
     here, = re.match(rb"--precision (fp32|bf16) --epsilon 0.00390625 --units", read("t/ptb-small.options.txt")).groups()
@@ -316,6 +316,15 @@ def shown():
     refuses("report", "--page", "page.md", "--results", "mistyped.csv", says=["found no file 'mistyped.csv', expected results of run. Correct --results"])
     for option, command in ("--results", "run"), ("--tuned", "tune"), ("--changes", "try"):
         refuses("trials", "--page", "page.md", option, "mistyped.csv", says=[f"found no file 'mistyped.csv', expected results of {command}. Correct {option}"])
+    # Nor are those of runs of which none has finished; without a page they can be seen.
+    tuned, changes = "table,row,gamma,seed,epochs,valid", "table,row,change,options,seed,epoch,valid"
+    for command, option, header in (("report", "--results", HEADER), ("trials", "--results", HEADER), ("trials", "--tuned", tuned),
+                                    ("trials", "--changes", changes)):
+        for content in header + "\n", "":
+            write("begun.csv", content)
+            refuses(command, "--page", "page.md", option, "begun.csv",
+                    says=[f"found no finished run in 'begun.csv', expected some: the page would lose its tables. Correct {option}"])
+        tables(command, option, "begun.csv", "--print")
     assert read("page.md") == before
     # A byte order mark, which an editor may put there, is no part of the first line.
     write("marked.csv", b"\xef\xbb\xbf" + read("r.csv"))
@@ -381,6 +390,14 @@ def shown():
     tables("figure", "ptb-small", "--results", "t/tables.csv", "t/other.csv", "--svg", "f.svg")
     assert all(f"{name} REAL, seed 1" in read("f.svg").decode() for name in ("tables", "other"))
     refuses("figure", "ptb-small", "--results", "t/tables.csv", "u/tables.csv", "--svg", "f.svg", says=["two files 'tables.csv'", "Rename one"])
+
+
+def jobs():
+    """Without --jobs as many runs as the processors that the process may use have room for."""
+    code = "import os, sys; sys.path.insert(0, sys.argv[1]); os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1]); import tables\n" \
+           "tables.run_table = lambda o: print(o.jobs)\nsys.argv = ['tables.py', 'run', 'ptb-small', '--program', 'x']; tables.main()"
+    done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT)], capture_output=True, text=True)
+    assert done.stdout == "1\n", done
 
 
 def precision():
@@ -592,6 +609,7 @@ if __name__ == "__main__":
         damaged()
         changed()  # before shown(), which removes a line of the results
         shown()
+        jobs()
         precision()
         recipe()
         cells()
