@@ -1,6 +1,7 @@
 // Graphs on the weights of another, packed for their products.
 #include <algorithm>
 #include <cmath>
+#include <isogloss/graph/packed_matrix.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <limits>

@@ -1,6 +1,7 @@
 // What lies between a forward pass and what depends on it: refusals, and weights frozen or thawed.
 #include <isogloss/check.hpp>
 #include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/runner.hpp>
 #include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/node/dropout.hpp>

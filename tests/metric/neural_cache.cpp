@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/metric/neural_cache_perplexity.hpp>
 #include <limits>
 #include <stdexcept>
 #include <utility>

@@ -82,8 +82,9 @@ public:
 
     void require_ran(const LossRecord& l, const char* what) const {
         if (last_ != l.node || asked_ < 0 || &store_.losses[asked_] != &l)
-            throw UsageError(what, ": the last forward pass was not for loss '", l.name,
-                             "', or it or a backward pass after it failed; call forward with this loss first");
+            throw UsageError(
+                what, ": the last forward pass was not for loss '", l.name,
+                "', or it or a backward pass after it failed; call forward with this loss first");
     }
 
     /// Runs backward from the node of a loss down to, but excluding, node `past`. If a node throws in a pass of

@@ -3,6 +3,7 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/riemannian/edge_metric.hpp>
+#include <isogloss/update/riemannian/start_sums.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"

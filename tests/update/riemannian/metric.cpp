@@ -1,3 +1,5 @@
+#include <isogloss/update/riemannian/unit_metric.hpp>
+
 #include "networks.hpp"
 
 namespace {

@@ -1,4 +1,6 @@
 // The metric of a softmax head.
+#include <isogloss/update/riemannian/softmax_fisher.hpp>
+
 #include "networks.hpp"
 
 TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it keeps", "[riemannian]") {
