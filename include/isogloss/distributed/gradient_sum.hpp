@@ -9,8 +9,8 @@
 #include <isogloss/distributed/tree_exchange.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/update/gradients.hpp>
-#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
@@ -49,6 +49,7 @@ public:
           options_(options),
           mine_(shards_of(ranks.rank(), ranks.size(), options.shards)) {
         require("gradient sum", "pack", options.pack, 0);
+        clear_counts();
         Block packed(options.shards);
         for (Parameter<T>* p : group_) {
             const bool looked_up = p->lookups > 0, by_rows = looked_up && p->uses() == p->lookups;
@@ -102,16 +103,13 @@ public:
                 }
             b.taken = false;
         }
-        for (auto& table : tables_) {
-            count(table.parameter());
-            table.take(taken_);
+        note_counts();
+        for (auto& table : tables_) table.take(taken_);
+        for (std::size_t k = 0; k < counts_.size(); ++k) {
+            const auto [columns, predicted] = std::exchange(shard_counts_[k], {});
+            counts_[k].columns += columns;
+            counts_[k].predicted += predicted;
         }
-        for (const Parameter<T>* p : group_) count(*p);  // what Graph::summed_over has set since left()
-        for (const auto& [p, of] : shard_counts_) {
-            counts_[p].columns += of.columns;
-            counts_[p].predicted += of.predicted;
-        }
-        shard_counts_.clear();
         ++taken_;
     }
 
@@ -135,8 +133,7 @@ public:
     void clear() {
         if (background_) background_->pause();
         for (Block& b : blocks_) recycle(b), b.taken = false;
-        counts_.clear();
-        shard_counts_.clear();
+        clear_counts();
         taken_ = 0;
     }
     /// Seconds spent in finish() so far: waiting for other ranks, and communication not overlapped by a pass.
@@ -194,23 +191,28 @@ private:
             n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
-    // Notes what the gradient of this shard is summed over, before it is cleared with that; a later call counts unless it
-    // finds it cleared.
-    void count(const Parameter<T>& p) {
-        if (p.columns > 0 || p.predicted > 0) shard_counts_[&p] = {p.columns, p.predicted};
+    // Notes what the gradients of this shard are summed over, before they are cleared with that. Where they have been, the
+    // earlier note holds, unless Graph::summed_over has set other numbers since.
+    void note_counts() {
+        for (std::size_t k = 0; k < counts_.size(); ++k)
+            if (const auto& p = group_[k]; p.columns > 0 || p.predicted > 0)
+                shard_counts_[k] = {p.columns, p.predicted};
     }
     void give_counts() {
         std::vector<double> numbers;  // whole ones, whose sums are exact in any order
-        for (const Parameter<T>* p : group_)
-            for (const Index n : {counts_[p].columns, counts_[p].predicted})
-                numbers.push_back(static_cast<double>(n));
+        for (const auto& [columns, predicted] : counts_)
+            for (const Index n : {columns, predicted}) numbers.push_back(static_cast<double>(n));
         if (ranks_.size() > 1) ranks_.all_reduce(std::span<double>(numbers));
         auto from = numbers.begin();
         for (Parameter<T>* p : group_) {
             p->columns = static_cast<Index>(*from++);
             p->predicted = static_cast<Index>(*from++);
         }
-        counts_.clear();
+        clear_counts();
+    }
+    void clear_counts() {
+        counts_.assign(group_.size(), {});
+        shard_counts_ = counts_;
     }
 
     // Whether there is nothing to sum: all members are frozen.
@@ -222,7 +224,7 @@ private:
     void take(Block& b) {
         b.taken = true;
         if (is_idle(b)) return;
-        for (const Parameter<T>* p : b.members) count(*p);
+        note_counts();
         Term term;
         if (b.members.size() == 1 && !b.tied && last_shard()) {
             term.numbers = b.members[0]->dense_gradient().data;
@@ -308,9 +310,8 @@ private:
     ShardRange mine_;
     std::vector<Block> blocks_;  // in the order in which backward passes complete them
     std::vector<RowSum<T>> tables_;
-    Index taken_ = 0;  // number of shards
-    std::map<const Parameter<T>*, SummedOver> counts_,
-        shard_counts_;  // of the shards taken, of the present one
+    Index taken_ = 0;                                // number of shards
+    std::vector<SummedOver> counts_, shard_counts_;  // of the group: in the shards taken, in the present one
     double finishing_ = 0;
     ArrayTreeSum<T> exchange_;
     std::unique_ptr<Background> background_;  // last, so that it is destroyed before what it uses

@@ -16,8 +16,6 @@ public:
     /// For a parameter, on a rank with `shards` shards.
     RowSum(Parameter<T>* parameter, Index shards) : parameter_(parameter), touched_(shards), terms_(shards) {}
 
-    const Parameter<T>& parameter() const { return *parameter_; }
-
     /// Takes the gradient of this rank's shard number `taken` from the parameter.
     void take(Index taken) {
         Parameter<T>& p = *parameter_;
