@@ -122,8 +122,8 @@ template <class T> struct Store {
     std::uint64_t pass = 0;  // counts passes in either direction
     // The number of the last forward pass, and of the ones whose gradients and moduli the adjoints hold; 0: none.
     std::uint64_t forward_pass = 0, carried_back[2] = {};
-    int stopped_at[2] = {-1,
-                         -1};  // the node above which the last backward pass of each quantity ended; -1: none
+    // The node above which the last backward pass of each quantity ended; -1: none.
+    int stopped_at[2] = {-1, -1};
     bool training = true;
     bool gradients =
         true;  // whether there is memory for them and for adjoints; without, training stays false

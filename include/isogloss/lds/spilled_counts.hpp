@@ -355,8 +355,7 @@ private:
 
     Index vocabulary_;
     SpillOptions options_;
-    std::uint64_t added_checksum_ =
-        0;  // of the vocabulary of counts that were added or restored, where it is known
+    std::uint64_t added_checksum_ = 0;  // of the vocabulary of added or restored counts, where it is known
     SpillPlan plan_;
     CountFolder folder_;
     Array<CountRun> runs_;  // sorted by first token
