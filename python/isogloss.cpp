@@ -8,6 +8,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
@@ -94,7 +95,7 @@ Text tokens_of(const std::string& who, nb::handle given) {
                 throw value_error(who, ": found ", text_of(number), " at position ", text_of(at),
                                   ", expected numbers of 32 bits, -2147483648 to 2147483647");
         }
-    return nb::cast<Text>(numpy.attr("ascontiguousarray")(array, "int32"));
+    return nb::cast<Text>(numpy.attr("require")(array, "int32", "CA"));
 }
 
 // Numbers of so many dimensions, given as an array or as lists.
@@ -109,38 +110,8 @@ template <class Array> Array numbers_of(const std::string& who, nb::handle given
         throw type_error(who, ": found ", text_of(given.type().attr("__name__")), " of ", found,
                          " dimensions, expected ", dimensions == 2 ? "a matrix" : "a vector", ": ",
                          dimensions, dimensions == 2 ? " dimensions" : " dimension");
-    return nb::cast<Array>(numpy.attr("ascontiguousarray")(array, "float64"));
+    return nb::cast<Array>(numpy.attr("require")(array, "float64", "CA"));
 }
-
-// Of a model: which thread is in the midst of a call.
-struct Guard {
-    std::mutex mutex;
-    std::atomic<std::thread::id> owner{};
-};
-
-// A call on a model that may change it, or uses its memory: others, of other threads, wait until it has ended.
-// The GIL is released first: a waiting thread would otherwise keep it from the one that is to end. A signal handler of
-// the same thread would wait for ever: throws UsageError.
-class Turn {
-public:
-    explicit Turn(Guard& guard) : owner_(guard.owner) {
-        if (owner_ == std::this_thread::get_id())
-            throw ig::UsageError(
-                "the model is in the midst of another call of this thread, which a signal handler has ",
-                "interrupted; call it when that has ended");
-        released_.emplace();
-        lock_ = std::unique_lock(guard.mutex);
-        owner_ = std::this_thread::get_id();
-    }
-    ~Turn() { owner_ = std::thread::id(); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-private:
-    std::atomic<std::thread::id>& owner_;
-    std::optional<nb::gil_scoped_release> released_;
-    std::unique_lock<std::mutex> lock_;
-};
 
 // Lets Python's signal handlers run, ten times a second at most; what they throw, such as KeyboardInterrupt, ends
 // the call. For threads that have released the GIL.
@@ -156,6 +127,38 @@ public:
 private:
     using Clock = std::chrono::steady_clock;
     Clock::time_point last_ = Clock::now();
+};
+
+// Of a model: which thread is in the midst of a call.
+struct Guard {
+    std::timed_mutex mutex;
+    std::atomic<std::thread::id> owner{};
+};
+
+// A call on a model that may change it, or uses its memory: others, of other threads, wait until it has ended, or until
+// a signal handler ends them.
+// The GIL is released first: a waiting thread would otherwise keep it from the one that is to end. A signal handler of
+// the same thread would wait for ever: throws UsageError.
+class Turn {
+public:
+    explicit Turn(Guard& guard) : owner_(guard.owner) {
+        if (owner_ == std::this_thread::get_id())
+            throw ig::UsageError(
+                "the model is in the midst of another call of this thread, which a signal handler has ",
+                "interrupted; call it when that has ended");
+        released_.emplace();
+        lock_ = std::unique_lock(guard.mutex, std::defer_lock);
+        for (SignalCheck check; !lock_.try_lock_for(std::chrono::milliseconds(100));) check();
+        owner_ = std::this_thread::get_id();
+    }
+    ~Turn() { owner_ = std::thread::id(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+private:
+    std::atomic<std::thread::id>& owner_;
+    std::optional<nb::gil_scoped_release> released_;
+    std::unique_lock<std::timed_mutex> lock_;
 };
 
 // A training catches signals, to save what it has; Python's own handlers come back after it. One training at a
@@ -397,7 +400,9 @@ NB_MODULE(isogloss, m) {
     nb::register_exception_translator(translate);
     m.def(
         "threads", [](int n) { ig::threads(n); }, "n"_a,
-        "Number of threads of all later calls, 1 to 1024; 1 at first.");
+        "Number of threads of all later calls, 1 to 1024; 1 at first, and in a forked process, where it must "
+        "stay 1.");
+    pthread_atfork(nullptr, nullptr, [] { ig::threads(1); });  // a child has none of OpenMP's threads
 
     m.def("train", &train, "model"_a, "options"_a,
           "Trains a language model, with the options of `language_model train`, _ in place of -. Prints its "
@@ -411,10 +416,24 @@ NB_MODULE(isogloss, m) {
              "Reads a model. `columns`, at least 1: parts of a text, or lines, that are processed in "
              "parallel.")
         .def("perplexity", &LanguageModel::perplexity, "path"_a,
-             "Perplexity of a text file, every token predicted once. Ctrl-C ends it.")
-        .def("score", &LanguageModel::score, "lines"_a,
-             "For each line, given without its end, (log probability in nats, number of tokens, number of "
-             "unknown tokens), the line end included. ValueError for a line that holds a line feed or NUL.")
+             "Perplexity of a text file, every token predicted once. The text is cut into `columns` pieces, "
+             "each "
+             "from a fresh state: `language_model evaluate` has 1 unless told otherwise. Ctrl-C ends it.")
+        .def(
+            "score",
+            [](LanguageModel& self, nb::handle lines) {
+                if (nb::isinstance<nb::str>(lines))  // a sequence of lines of one character, too
+                    throw type_error("LanguageModel.score: found one str, expected a list of lines");
+                std::vector<std::string> texts;
+                if (!nb::try_cast(lines, texts))
+                    throw type_error("LanguageModel.score: found ", text_of(lines.type().attr("__name__")),
+                                     ", expected a list of str");
+                return self.score(texts);
+            },
+            "lines"_a,
+            nb::sig("def score(self, lines: collections.abc.Sequence[str]) -> list[tuple[float, int, int]]"),
+            "For each line, given without its end, (log probability in nats, number of tokens, number of "
+            "unknown tokens), the line end included. ValueError for a line that holds a line feed or NUL.")
         .def(
             "sample", &LanguageModel::sample, "words"_a = 100, "seed"_a = 1, "temperature"_a = 1.0,
             "prompt"_a = "",
@@ -450,7 +469,7 @@ NB_MODULE(isogloss, m) {
             "lags"_a = 7,
             "Fits a system to a text.\n\n"
             "types          number of words, at least 2; the tokens of the text are 0 to types - 1\n"
-            "states         1 to (types - 1) * ((lags + 1) // 2)\n"
+            "states         1 to (types - 1) * ((lags - 1) // 2)\n"
             "iterations     of EM after subspace identification, at least 0\n"
             "pseudo_counts  added to the count of every word, at least 0; None: those of half of the "
             "tokens,\n"

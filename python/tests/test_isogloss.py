@@ -158,6 +158,33 @@ def test_what_is_no_line_is_refused(folder):
     assert [s[1:] for s in model.score(["", "the"])] == [(1, 0), (2, 0)]
 
 
+def test_one_str_is_not_a_list_of_lines(folder):
+    model = isogloss.LanguageModel("m")
+    for bad in "the cat", np.str_("the cat"):
+        with pytest.raises(TypeError, match="^LanguageModel.score: found one str, expected a list of lines"):
+            model.score(bad)
+    for bad in [["the", 3], 7, [b"the"]]:
+        with pytest.raises(TypeError, match="^LanguageModel.score: found .*, expected a list of str"):
+            model.score(bad)
+    assert model.score(("the cat",)) == model.score(np.array(["the cat"])) == model.score(["the cat"])
+
+
+def test_columns_begin_afresh(folder):
+    with open("short.txt", "w") as file:
+        file.write("the cat sees a dog\n" * 4)
+    one, many = (isogloss.LanguageModel("m", columns=n).perplexity("short.txt") for n in (1, 8))
+    assert one != many and abs(math.log(one / many)) < 1
+
+
+def test_a_forked_process_has_one_thread(folder):
+    code = ("import isogloss, numpy as np, os, signal\nh, text = isogloss.Hmm(20, 9), np.arange(60000, dtype=np.int32) % 9\n"
+            "isogloss.threads(2)\nbefore = h.log_likelihood(text)\nh.step([text])\npid = os.fork()\n"
+            "if pid == 0:\n    signal.alarm(60)\n    h.step([text])\n    os._exit(h.log_likelihood(text) > before)\n"
+            "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done
+
+
 def test_seeds_and_other_arguments_matter(folder):
     model = isogloss.LanguageModel("m", columns=1)
     assert model.sample(words=40, seed=1) != model.sample(words=40, seed=2)
@@ -188,7 +215,7 @@ def test_tokens_are_whole_numbers_of_32_bits():
     hmm = isogloss.Hmm(2, 3)
     expected = hmm.log_likelihood(np.array([0, 1, 2], np.int32))
     for same in ([0, 1, 2], (0, 1, 2), np.array([0, 1, 2]), np.array([0, 1, 2], np.uint8), np.array([0, 1, 2], ">i4"),
-                 np.array([0, 9, 1, 9, 2, 9])[::2]):
+                 np.array([0, 9, 1, 9, 2, 9])[::2], np.frombuffer(b"-" + np.array([0, 1, 2], np.int32).tobytes(), np.int32, offset=1)):
         assert hmm.log_likelihood(same) == expected
     assert hmm.log_likelihood([]) == 0 and hmm.log_likelihood([-1, 0]) == hmm.log_likelihood(np.array([-1, 0], np.int32))
     for wrong in (np.array([0.9, 1.9]), np.array([0, math.nan]), [0.5], np.array([True, False]), np.array([1j]), ["a"], "ab", 3,
@@ -268,6 +295,10 @@ def ends_by_ctrl_c(call):
 def test_ctrl_c_ends_long_calls(folder):
     assert ends_by_ctrl_c("isogloss.Lds(text, 4, states=2, iterations=10**8)")
     assert ends_by_ctrl_c("isogloss.LanguageModel('m').sample(words=10**9)")
+    waits = ("m = isogloss.LanguageModel('m')\n    threading.Thread(target=lambda: m.sample(words=10**9), daemon=True).start()\n"
+             "    __import__('time').sleep(0.3)\n    try:\n        m.score(['the'])\n    except KeyboardInterrupt:\n"
+             "        print('interrupted', flush=True)\n        os._exit(0)  # the other thread is still in the midst of its call")
+    assert ends_by_ctrl_c(waits)
 
 
 def test_a_signal_handler_may_not_use_a_model_in_use(folder):
