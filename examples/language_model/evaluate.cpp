@@ -117,8 +117,8 @@ int evaluate(const EvaluateOptions& o) {
     const Extent size = extent_of(corpus.size(), o.columns,
                                   dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
     const auto statistics = statistics_of(o, size.steps, file.vocabulary);
-    auto it =
-        build_model(std::move(file), {statistics ? statistics->columns : size.columns, size.steps}, packed);
+    auto it = build_model(std::move(file), {statistics ? statistics->columns : size.columns, size.steps},
+                          packed, dynamic);
     const double unigram = unigram_perplexity(it.vocabulary, corpus);
     Report report(o.json);
     report.line("text        " + describe(corpus, o.text));

@@ -146,11 +146,12 @@ inline ig::Precision precision_of(const std::string& name) {
 }
 
 /// Builds a model that was read, for passes of at most these steps and columns. With `packed` its matrices are
-/// packed in that precision.
-inline LoadedModel build_model(ModelFile from, Extent most, std::optional<ig::Precision> packed = {}) {
+/// packed in that precision. `gradients`: for dynamic evaluation; they take as much memory as weights and states.
+inline LoadedModel build_model(ModelFile from, Extent most, std::optional<ig::Precision> packed = {},
+                               bool gradients = false) {
     LoadedModel it{std::move(from.options), std::move(from.vocabulary), nullptr, {}};
     const ig::io::Safetensors file = std::move(from.file);
-    const ig::GraphOptions sizes{.time = most.steps, .batch = most.columns};
+    const ig::GraphOptions sizes{.time = most.steps, .batch = most.columns, .gradients = gradients};
     it.g = std::make_unique<Graph>(packed ? ig::GraphOptions{.gradients = false} : sizes);
     it.model = build(*it.g, it.options, it.vocabulary.size());
     ig::io::Checkpoint().model(*it.g).load(file, ig::io::Restore::parameters);

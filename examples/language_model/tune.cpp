@@ -351,7 +351,8 @@ int tune(const TuneOptions& o) {
     const Extent size = extent_of(corpus.size(), o.columns,
                                   dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
     const auto statistics = statistics_of(o, size.steps, file.vocabulary);
-    auto it = build_model(std::move(file), {statistics ? statistics->columns : size.columns, size.steps});
+    auto it = build_model(std::move(file), {statistics ? statistics->columns : size.columns, size.steps}, {},
+                          dynamic);
     Report report(o.json);
     report.line("text        " + describe(corpus, o.text));
     report.values["text"] = counts_of(corpus);
