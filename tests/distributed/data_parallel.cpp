@@ -11,10 +11,6 @@
 
 using namespace isogloss;
 using namespace isogloss::data_parallel_test;
-using distributed::Alone;
-using distributed::DataParallel;
-using distributed::DataParallelOptions;
-using distributed::ThreadGroup;
 
 TEMPLATE_TEST_CASE("Shards sum to the gradient of the whole batch, masks and samples included",
                    "[distributed][data_parallel]", float, double) {

@@ -9,10 +9,6 @@
 
 using namespace isogloss;
 using namespace isogloss::data_parallel_test;
-using distributed::Alone;
-using distributed::DataParallel;
-using distributed::DataParallelOptions;
-using distributed::ThreadGroup;
 
 TEST_CASE("Several backward passes in a part count like those of one graph", "[distributed][data_parallel]") {
     const Index shards = GENERATE(1, 2);
@@ -32,7 +28,7 @@ TEST_CASE("Weights of several losses are divided by what each was summed over",
     struct Heads {
         Graph<double> g;
         Tokens x, y, few;
-        Loss<double> of_all, of_few, l;
+        Loss<double> of_all, of_few;
         explicit Heads(Index columns) : g({.time = steps, .batch = columns, .seed = 5}) {
             x = g.tokens("x", V), y = g.tokens("y", V), few = g.tokens("few", V);
             const auto E = g.weight("E", V, 4, uniform(0.5));

@@ -2,12 +2,18 @@
 #pragma once
 
 #include <isogloss/distributed/data_parallel.hpp>
+#include <isogloss/distributed/thread_group.hpp>
 #include <isogloss/isogloss.hpp>
 #include <vector>
 
 #include "graphs.hpp"
 
 namespace isogloss::data_parallel_test {
+
+using distributed::Alone;
+using distributed::DataParallel;
+using distributed::DataParallelOptions;
+using distributed::ThreadGroup;
 
 inline constexpr Index V = 30, steps = 6;
 
