@@ -11,8 +11,8 @@ using measure::Data;
 
 namespace {
 
-// With the target held constant, or with the gradient through it.
-enum class Kind { cross_entropy, held, augmented };
+// With the target held constant, or with the gradient through it, and then also with a table of its own.
+enum class Kind { cross_entropy, held, augmented, untied };
 enum class Targets { uniform, as_in_text };
 
 /// How a head is run, and on what.
@@ -28,7 +28,7 @@ struct Sizes {
     Index rows, width, vocabulary;
 };
 
-/// A tied head over given hidden states.
+/// A head over given hidden states, tied or, for Kind::untied, beside the embedding table of the targets.
 struct Head {
     Graph<float> g;
     Seq<float> h;
@@ -50,16 +50,18 @@ struct Head {
              .epsilon = how.variant.epsilon}),
           h(g.input("h", sizes.width)),
           y(g.tokens("y", sizes.vocabulary)),
-          E(g.weight("E", sizes.vocabulary, sizes.width,
-                     uniform(how.uneven ? measure::uneven_table(sizes.width) : 0.1))) {
+          E(g.weight("E", sizes.vocabulary, sizes.width, start(sizes, how))) {
         const auto [rows, width, vocabulary] = sizes;
         const auto x = g.tokens("x", vocabulary);
         g.add<Embedding>("embed", {}, x, E);  // makes E an embedding table; never run
-        o = g.add<TiedSoftmax>("softmax", {}, h, E);
+        o = kind == Kind::untied
+                ? g.add<Softmax>("softmax",
+                                 {.vocabulary = vocabulary, .bias = false, .init = start(sizes, how)}, h)
+                : g.add<TiedSoftmax>("softmax", {}, h, E);
         const std::size_t before = g.memory();
         l = kind == Kind::cross_entropy
                 ? g.add<CrossEntropy>("loss", {}, o, y)
-                : g.add<AugmentedLoss>("loss", {.differentiate_target = kind == Kind::augmented}, o, y);
+                : g.add<AugmentedLoss>("loss", {.differentiate_target = kind != Kind::held}, o, y, E);
         extra_bytes = g.memory() - before;
         all.emplace(g.parameters());
         const Random random(5, 0);
@@ -75,6 +77,9 @@ struct Head {
         for (Index i = 0; i < rows * width; ++i)
             hidden.push_back(static_cast<float>(size * random.normal(i)));
         g.training(how.backward);
+    }
+    static Init start(Sizes sizes, const Setting& how) {
+        return uniform(how.uneven ? measure::uneven_table(sizes.width) : 0.1);
     }
     double forward() {
         const Index rows = std::ssize(targets);
@@ -105,7 +110,7 @@ void head(benchmark::State& state, Kind kind, Sizes sizes, const Setting& how) {
     // Products for the positions: logits and, with the gradient, those of both factors; with the augmented
     // loss also logits for the distinct targets and, with the gradient through them, those of both factors.
     const Index targets = kind == Kind::cross_entropy ? 0 : model.distinct,
-                through = backward && kind == Kind::augmented ? targets : 0;
+                through = backward && kind != Kind::held ? targets : 0;
     const double product = 2.0 * double(width) * double(vocabulary);
     const double flops = product * (double(rows) * (backward ? 3 : 1) + double(targets + 2 * through));
     const auto work = [&model] { model.pass(); };
@@ -172,7 +177,8 @@ BENCHMARK_CAPTURE(head, augmented_16_MiB, Kind::augmented, {.budget = Index{16} 
 // Predictions as uneven as those of a trained model, targets as in a text, the default budget.
 void add_rows() {
     for (const auto& [name, kind] :
-         {std::pair{"cross_entropy", Kind::cross_entropy}, std::pair{"augmented", Kind::augmented}})
+         {std::pair{"cross_entropy", Kind::cross_entropy}, std::pair{"augmented", Kind::augmented},
+          std::pair{"augmented_untied", Kind::untied}})
         for (const Sizes sizes : {Sizes{700, 200, 10000}, Sizes{700, 650, 10000}, Sizes{700, 200, 33278},
                                   Sizes{128, 200, 200000}})
             for (const measure::Variant& variant : measure::variants())

@@ -18,9 +18,10 @@ namespace {
 
 constexpr Index T = 4, B = 3, V = 11, n = 5;
 
-enum class Kind { cross_entropy, constant_target, differentiated };
+enum class Kind { cross_entropy, constant_target, differentiated, own_table };
 
-// A tied model with a bias, so that a loss writes two or three weights, one of them also looked up.
+// A model with a bias, so that a loss writes two or three weights, one of them also looked up; tied, or with the
+// soft target from a table that is not the head's.
 struct Tied {
     Graph<double> g;
     Tokens x, y;
@@ -34,11 +35,13 @@ struct Tied {
         const auto E = g.weight("E", words, n, uniform(1));
         const auto h = g.add<Linear>("map", {.units = n, .init = uniform(1)},
                                      g.add<Embedding>("embed", {.keep = 0.6}, x, E));
-        const auto o = g.add<TiedSoftmax>("head", {.bias = true}, h, E);
+        const auto o = kind == Kind::own_table
+                           ? g.add<Softmax>("head", {.vocabulary = words, .init = uniform(1)}, h)
+                           : g.add<TiedSoftmax>("head", {.bias = true}, h, E);
         if (kind == Kind::cross_entropy) l = g.add<CrossEntropy>("loss", {}, o, y);
         else
             l = g.add<AugmentedLoss>(
-                "loss", {.temperature = 2, .differentiate_target = kind == Kind::differentiated}, o, y);
+                "loss", {.temperature = 2, .differentiate_target = kind != Kind::constant_target}, o, y, E);
         const Random random(3, 1);
         for (Index i = 0; i < time * B; ++i) {
             in.push_back(static_cast<Token>(random.below(2 * i, words)));
@@ -59,17 +62,32 @@ struct Tied {
         return r;
     }
     void append(Numbers& r) {
-        for (const auto& name : {"E", "head.b", "map.W", "map.b"})
-            for (const double v : gradient(g, name)) r.push_back(v);
+        for (const auto& w : g.store().parameters)
+            for (const double v : gradient(g, w.name)) r.push_back(v);
     }
 };
+
+// [V] arrays per row of a block.
+Index arrays_of(Kind kind) {
+    switch (kind) {
+        case Kind::cross_entropy:
+            return 1;
+        case Kind::constant_target:
+            return 2;
+        case Kind::own_table:
+            return 3;
+        default:
+            return 4;
+    }
+}
 
 }  // namespace
 
 TEST_CASE("A budget for less than one row gives what a large budget gives", "[loss][fused_softmax]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     const Index rows = GENERATE(0, 1, 4, 7);
-    const Index arrays = kind == Kind::cross_entropy ? 1 : kind == Kind::constant_target ? 2 : 4;
+    const Index arrays = arrays_of(kind);
     CAPTURE(static_cast<int>(kind), rows);
     Tied large(kind), small(kind, std::max<Index>(1, rows * arrays * V * Index{sizeof(double)}));
     REQUIRE(apart(small.results(), large.results()) < 1e-14);
@@ -83,9 +101,10 @@ TEST_CASE("A budget for less than one row gives what a large budget gives", "[lo
 TEST_CASE("Blocks of several rows, the last of them smaller, give what one block gives",
           "[loss][fused_softmax]") {
     constexpr Index words = 300, time = 19, targets = 46;
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     const Index rows = GENERATE(5, 17, 30);
-    const Index arrays = kind == Kind::cross_entropy ? 1 : kind == Kind::constant_target ? 2 : 4;
+    const Index arrays = arrays_of(kind);
     CAPTURE(static_cast<int>(kind), rows);
     const auto budget = [&](Index of) { return 20'000 + of * arrays * words * Index{sizeof(double)}; };
     Tied whole(kind, budget(2 * targets), words, time), parts(kind, budget(rows), words, time),
@@ -102,7 +121,8 @@ TEST_CASE("Blocks of several rows, the last of them smaller, give what one block
 }
 
 TEST_CASE("The gradient staged by forward is the one that backward computes", "[loss][fused_softmax]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind);
     const Numbers staged = m.results();
@@ -124,7 +144,8 @@ TEST_CASE("The gradient staged by forward is the one that backward computes", "[
 
 TEST_CASE("A training pass stages the gradient wherever nothing counts in it yet", "[loss][fused_softmax]") {
     using Condition = Parameter<double>::Condition;
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind);
     const auto after_forward = [&] {
@@ -179,7 +200,8 @@ TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong 
 }
 
 TEST_CASE("A staged gradient that no backward pass commits counts for nothing", "[loss][fused_softmax]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind), same(kind);
     m.forward();
@@ -243,7 +265,8 @@ TEST_CASE("What forward put into an adjoint counts once, and not where somebody 
 }
 
 TEST_CASE("Positions without a target cost nothing and send nothing back", "[loss][fused_softmax]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     const bool training = GENERATE(true, false);
     CAPTURE(static_cast<int>(kind), training);
     Tied m(kind);
@@ -255,7 +278,8 @@ TEST_CASE("Positions without a target cost nothing and send nothing back", "[los
 }
 
 TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax][threads]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     const int while_built = GENERATE(1, 2);
     CAPTURE(static_cast<int>(kind), while_built);
     const Threads restored(1);
@@ -271,7 +295,8 @@ TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax]
 }
 
 TEST_CASE("Threads share the words of a large vocabulary", "[loss][fused_softmax][threads]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated);
+    const Kind kind =
+        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     const Threads restored(1);
     Tied m(kind, Index{32} << 20, 900);  // more words than a piece of the sum of dl/dh has
@@ -289,6 +314,7 @@ template <class T> struct Asking {
     struct Options {
         HeadNeeds needs = {};
         bool two_weights = false, undeclared = false;
+        Weight<T> words = {};
     };
     Options options;
     FusedSoftmax<T> head;
@@ -297,7 +323,7 @@ template <class T> struct Asking {
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> one, Weight<T> two) {
         other = two;
-        head.setup(s, o, y, options.needs);
+        head.setup(s, o, y, options.needs, options.words);
         head.also_writes(s, one);
         if (options.two_weights) head.also_writes(s, two);
         return l = s.loss();
@@ -313,10 +339,11 @@ template <class T> struct Asking {
 
 TEST_CASE("A loss says how many arrays it needs and which weight it writes",
           "[loss][fused_softmax][errors]") {
-    const auto asks = [](Asking<double>::Options options) {
+    const auto asks = [](Asking<double>::Options options, Index rows = 0) {
         Graph<double> g({.time = 1, .batch = 1});
         const auto y = g.tokens("y", V);
         const auto E = g.weight("E", V, n, uniform(1)), U = g.weight("U", V, n, uniform(1));
+        if (rows > 0) options.words = g.weight("words", rows, 3, uniform(1));
         const auto o = g.add<TiedSoftmax>("head", {}, g.input("h", n), E);
         const auto l = g.add<Asking>("loss", options, o, y, E, U);
         const Token target = 1;
@@ -327,6 +354,9 @@ TEST_CASE("A loss says how many arrays it needs and which weight it writes",
     REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 0}}), UsageError, says("arrays = 0", "at least 1"));
     REQUIRE_THROWS_MATCHES(asks({.needs = {.word_logits = true}}), UsageError,
                            says("arrays = 1", "at least 2", "word_logits"));
+    REQUIRE_NOTHROW(asks({.needs = {.arrays = 2, .word_logits = true}}, V));
+    REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 2, .word_logits = true}}, V - 1), UsageError,
+                           says("table 'words' has 10 rows", "one per word: 11"));
     REQUIRE_THROWS_MATCHES(asks({.two_weights = true}), UsageError, says("'E' and 'U'", "one at most"));
     REQUIRE_THROWS_MATCHES(asks({.undeclared = true}), UsageError, says("gradient of 'U'", "also_writes"));
 }

@@ -81,13 +81,16 @@ TEST_CASE("Nor with sampled gradients and a packed table, down to the last bytes
 
 TEST_CASE("Beside a large table that is packed the budget is 3/2 of the table unless it is given",
           "[loss][memory]") {
-    const auto held = [](Precision precision, std::optional<Index> budget) {
+    const auto held = [](Precision precision, std::optional<Index> budget, bool second = false) {
         Graph<float> g({.time = 256, .batch = 1, .budget = budget, .precision = precision});
         const auto y = g.tokens("y", 100'000);
         const auto E = g.weight("E", 100'000, 100, constant(0));
-        const auto o = g.add<TiedSoftmax>("head", {}, g.add<Embedding>("embed", {}, y, E), E);
+        const auto h = g.add<Embedding>("embed", {}, y, E);
+        const auto o = second ? g.add<Softmax>("head", {.vocabulary = 100'000, .init = constant(0)}, h)
+                              : g.add<TiedSoftmax>("head", {}, h, E);
         const std::size_t before = g.memory();
-        g.add<CrossEntropy>("loss", {}, o, y);
+        if (second) g.add<AugmentedLoss>("loss", {}, o, y, E);
+        else g.add<CrossEntropy>("loss", {}, o, y);
         return static_cast<Index>(g.memory() - before);
     };
     const Index least = Index{32} << 20, table = 100'000 * 100 * Index{sizeof(float)},
@@ -97,6 +100,12 @@ TEST_CASE("Beside a large table that is packed the budget is 3/2 of the table un
     CHECK(held(Precision::bf16, {}) > packed + (Index{18} << 20));  // and blocks as large as they pay
     CHECK(held(Precision::bf16, {}) <= table / 2 * 3);
     CHECK(held(Precision::bf16, least) <= least);
+    // With a second table both are packed, within 3/2 of both.
+    CHECK(held(Precision::full, {}, true) <= least);
+    CHECK(held(Precision::bf16, {}, true) > 2 * packed + (Index{18} << 20));
+    CHECK(held(Precision::bf16, {}, true) <= 3 * table);
+    CHECK(held(Precision::bf16, 3 * packed, true) <= 3 * packed);  // one of them
+    CHECK(held(Precision::bf16, least, true) <= least);
 }
 
 TEST_CASE("What a loss holds never exceeds the budget", "[loss][memory]") {

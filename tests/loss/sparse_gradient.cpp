@@ -157,7 +157,8 @@ TEST_CASE("A word of many blocks is drawn anew in each", "[loss][sparse_gradient
 TEST_CASE("A word of many blocks gets the gradient of each, for any threads",
           "[loss][sparse_gradient][threads]") {
     // Blocks of some rows, whose entries wait for those of the next ones.
-    Net<double> one(Kind::differentiated, 0.2), many(Kind::differentiated, 0.2, 60'000);
+    const Kind kind = GENERATE(Kind::differentiated, Kind::own_table);
+    Net<double> one(kind, 0.2), many(kind, 0.2, 60'000);
     for (auto* net : {&one, &many}) std::fill_n(net->words.begin() + T * B, T * B, Token{3});
     CHECK(many.g.memory() < one.g.memory());
     const Numbers once = many.gradient(7);
@@ -210,8 +211,9 @@ TEST_CASE("A loss of no weight and one of a negative weight are drawn alike", "[
 }
 
 TEST_CASE("Sampled steps allocate nothing and learn as exact ones do", "[loss][sparse_gradient]") {
-    const auto learn = [](double epsilon) {
-        Net<float> net(Kind::differentiated, epsilon);
+    const Kind kind = GENERATE(Kind::differentiated, Kind::own_table);
+    const auto learn = [kind](double epsilon) {
+        Net<float> net(kind, epsilon);
         Sgd<float> sgd(net.g.parameters(), {.rate = 0.3, .clip = 5});
         double loss = 0;
         std::size_t before = 0;

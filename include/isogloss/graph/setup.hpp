@@ -241,11 +241,14 @@ public:
     /// Whether the transpose of a weight is packed already, for graphs on the weights of another.
     bool is_packed(Weight<T> w) const { return own(w).packed_transpose != nullptr; }
     /// Bytes a loss may take for blocks of logits from this table (GraphOptions::budget), the table packed for a pass
-    /// included. In bfloat16 they grow with it; blocks of too few rows would each cost a pass over it.
-    Index budget(Weight<T> table) const {
+    /// included, and a second table if there is one. In bfloat16 they grow with both; blocks of too few rows would
+    /// each cost a pass over them.
+    Index budget(Weight<T> table, Weight<T> second = {}) const {
         constexpr Index least = Index{32} << 20;
-        own(table);
-        const Index bytes = table.rows * table.cols * Index{sizeof(T)};  // held in memory: no overflow
+        const auto size = [this](Weight<T> w) {  // held in memory: no overflow
+            return own(w).rows * own(w).cols * Index{sizeof(T)};
+        };
+        const Index bytes = size(table) + (second.id >= 0 && !(second == table) ? size(second) : 0);
         return store_.budget.value_or(store_.precision == Precision::bf16 ? std::max(least, bytes / 2 * 3)
                                                                           : least);
     }

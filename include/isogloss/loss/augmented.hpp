@@ -30,7 +30,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///           e_i += ∂l/∂s_i e_y,  e_y += Σ_i ∂l/∂s_i e_i
 /// Modulus   Φ(h_i) = a Var_p(w_i) + (c / τ²) Var_p̃(w_i); the target is held fixed
 /// Cost      rows are sorted by target, and each distinct target of a block adds one row to the head's
-///           products: to that of the logits and, with the gradient through ỹ, to both of the gradient
+///           products, or to such products of E: to that of the logits and, with the gradient through ỹ, to
+///           both of the gradient
 /// Errors    vocabularies differ; E does not have V rows; options out of range
 /// Source    Inan, Khosravi, Socher 2017, eqs. (3.1)-(3.7), (6.1), which do not say whether the
 ///           gradient flows through ỹ.
@@ -61,27 +62,21 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> table) {
         weigh(s, o.vocabulary);
-        if (table.rows != o.vocabulary)
-            s.fail("the embedding table '", s.name_of(table), "' has ", table.rows,
-                   " rows, expected one per word: ", o.vocabulary);
         E = table;
-        const Index row = o.vocabulary * Index{sizeof(T)}, words = E.cols * Index{sizeof(T)};
+        const Index row = o.vocabulary * Index{sizeof(T)};
         // Allows for later passes too: the number of threads may be set after the model is built.
         row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
                                        std::max<Index>(1, s.budget(s.table(o)) / row / 8));
-        tied_ = s.table(o).id == E.id;
-        const bool own = !tied_, through = options.differentiate_target && s.has_gradient(E);
+        const bool through = options.differentiate_target && s.has_gradient(E);
         head.setup(s, o, y,
                    {.arrays = through ? 3 : 2,
-                    .sorted = true,
-                    .word_logits = tied_,
-                    .bytes_a_row = (own + (own && through)) * words + Index{3 * sizeof(double) + sizeof(T)},
+                    .word_logits = true,
+                    .bytes_a_row = Index{3 * sizeof(double) + sizeof(T)},
                     .bytes_a_position = Index{sizeof(double)},
-                    .bytes = row_count_ * row});
-        if (own && through) head.also_writes(s, E);
+                    .bytes = row_count_ * row},
+                   E);
+        if (through && !(E == s.table(o))) head.also_writes(s, E);
         const Index rows = head.block_rows();
-        own_words_ = s.scratch(own ? rows * E.cols : 0);
-        word_adjoints_ = s.scratch(own && through ? rows * E.cols : 0);
         shift_ = s.template scratch<double>(rows);
         target_sum_ = s.template scratch<double>(rows);
         target_entropy_ = s.template scratch<double>(rows);
@@ -104,7 +99,6 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
 
     /// A block of rows, see SoftmaxLoss.
     void rows(Pass<T>& p, LogitBlock<T>& block) {
-        if (!tied_) own_words(p, block);
         const bool through = options.differentiate_target && block.gradient && p.is_trained(E);
         if (through) differences(block);
         soft_targets(block);
@@ -170,15 +164,6 @@ private:
         careful_ = soft * double(std::numeric_limits<T>::epsilon()) > 1e-5;
     }
 
-    // For a table that is not the head's: S = U Eᵀ for the distinct words of a block, in the first extra array.
-    void own_words(Pass<T>& p, LogitBlock<T>& block) {
-        const auto table = p.values(E);
-        for (Index g = 0; g < block.words; ++g)
-            std::copy_n(table.row(block.word[g]), E.cols, own_words_ + g * E.cols);
-        block.s = {head.extra(1), block.words, block.z.cols};
-        product<T>(p.precision(), {own_words_, block.words, E.cols}, t(table), T(0), block.s);
-    }
-
     // For each word, n s - Σ z over its n rows, before the logits are overwritten: all that the derivative
     // through the target needs of them. Parallel over columns, since one word may have most of the rows.
     void differences(const LogitBlock<T>& block) {
@@ -209,7 +194,7 @@ private:
 
     // The derivative through ỹ. For a word of n rows, with D = n s - Σ z,
     //     dl/ds = (c / τ) ỹ Σ_r (log(ỹ / p̃_r) - KL_r) = (c / τ) ỹ (D / τ + Σ_r shift_r),
-    // which overwrites e; then E += (dl/ds)ᵀ U and e_g += (dl/ds)_g E.
+    // which overwrites e; the head then adds (dl/ds)ᵀ U to the gradient of E and (dl/ds)_g E to that of e_g.
     void through_target(Pass<T>& p, LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const double tau = options.temperature, scale = p.upstream(l) * soft / tau;
@@ -221,19 +206,11 @@ private:
                                         static_cast<T>(1 / tau), head.extra(2) + g * V,
                                         static_cast<T>(target_entropy_[g]));
         });
-        block.word_gradient = tied_;  // the head's own products then include it
-        if (tied_) return;
-        const auto [dE, beta] = head.weight_gradient(p, E);
-        const MatrixRef<const T> words(own_words_, block.words, E.cols);
-        const MatrixRef<T> adjoints(word_adjoints_, block.words, E.cols);
-        product<T>(p.precision(), t(block.s), words, beta, dE);
-        product<T>(p.precision(), block.s, p.values(E), T(0), adjoints);
-        for (Index g = 0; g < block.words; ++g) kernel::add(E.cols, adjoints.row(g), dE.row(block.word[g]));
+        block.word_gradient = true;
     }
 
-    T *own_words_ = nullptr, *word_adjoints_ = nullptr, *rows_ = nullptr, *target_max_ = nullptr;
+    T *rows_ = nullptr, *target_max_ = nullptr;
     Index row_count_ = 1;
-    bool tied_ = false;     // E is the head's own table
     bool careful_ = false;  // the weight is so large that the rounding of a difference would show in the loss
     double *target_sum_ = nullptr, *target_entropy_ = nullptr, *shift_ = nullptr;
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]

@@ -13,8 +13,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 struct HeadNeeds {
     Index arrays = 1;     ///< [rows, V] arrays of a block, including the logits; the others come from extra()
     bool sorted = false;  ///< rows are sorted by target, so that equal targets are adjacent
-    /// The first extra array, so that `arrays` is at least 2, holds the table's products with its own rows, one for
-    /// each distinct target of a block; implies `sorted`.
+    /// The first extra array, so that `arrays` is at least 2, holds the products of a table with its own rows, one for
+    /// each distinct target of a block; implies `sorted`. The table is the head's unless setup is given another.
     bool word_logits = false;
     Index bytes_a_row = 0;       ///< memory of the loss itself per row of a block
     Index bytes_a_position = 0;  ///< and per position [T, B]

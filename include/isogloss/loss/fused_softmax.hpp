@@ -27,7 +27,7 @@ template <class T> struct LogitBlock {
     const Token* word = nullptr;   ///< [words]
     const Index* group = nullptr;  ///< [rows]: target[r] is word[group[r]]
 
-    // With HeadNeeds::word_logits: the products of the table with its own rows `word`, without the bias.
+    // With HeadNeeds::word_logits: the products of a table with its own rows `word`, without the bias.
     MatrixRef<T> s =
         {};  ///< [words, V]: E e_{word[g]} on entry; if `word_gradient`, d l / d s times upstream
     bool word_gradient = false;  ///< set by the loss: `s` holds a derivative; never for an untrained table
@@ -63,7 +63,9 @@ struct FisherTerm {
 /// A loss that treats one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
-    void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}) {
+    /// With HeadNeeds::word_logits `words` is the table [V, m] of those products, by default the head's. For another
+    /// table that is to be differentiated, call also_writes() too.
+    void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}, Weight<T> words = {}) {
         if (y.vocabulary != o.vocabulary)
             s.fail("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
                    "' one of ", y.vocabulary, "; they must agree");
@@ -74,38 +76,52 @@ public:
         logits_ = o;
         targets_ = y;
         hidden_ = s.hidden(o);
-        words_ = needs.word_logits;
+        words_.wanted = needs.word_logits;
+        words_.table = words.id < 0 ? s.table(o) : words;
+        words_.apart = words_.wanted && !(words_.table == s.table(o));
+        if (words_.apart && words.rows != o.vocabulary)
+            s.fail("the table '", s.name_of(words), "' has ", words.rows,
+                   " rows, expected one per word: ", o.vocabulary);
         const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
-        const Index budget = s.budget(s.table(o));
+        const Index budget = words_.apart ? s.budget(s.table(o), words) : s.budget(s.table(o));
         const double epsilon = s.epsilon();
         const Index waiting = epsilon > 0 ? SparseGradient<T>::waiting(capacity, epsilon, budget) : 0;
+        needs.sorted = sorted_ = needs.sorted || words_.wanted;
+        if (words_.apart) {  // they take no part in the head's products
+            needs.word_logits = false;
+            needs.bytes_a_row += words.cols * Index{sizeof(T)};
+        }
         if (epsilon > 0) {
-            const Index copies = words_ ? 2 : 1;  // rows of dl/dz that a row of a block may have
+            const Index copies = words_.wanted ? 2 : 1;  // rows of dl/dz that a row of a block may have
             needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
             needs.bytes_a_position += copies * SparseGradient<T>::bytes_a_position;
             needs.bytes += copies * SparseGradient<T>::bytes(o.vocabulary, waiting);
         }
+        // Packs both tables if there is memory and it pays, else the head's alone, else neither.
         const auto plan = [&](Index packed) {
             HeadNeeds all = needs;
             all.bytes += packed;
             plan_ = {all, o.vocabulary, n, capacity, budget};
+            return packed == 0 ||
+                   PackedTable<T>::pays(s.precision(), plan_.rows(), plan_.states_of(plan_.rows()), capacity);
         };
         Index packed =
-            s.is_packed(s.table(o)) ? 0 : PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget);
-        plan(packed);
-        if (packed > 0 &&
-            !PackedTable<T>::pays(s.precision(), plan_.rows(), plan_.states_of(plan_.rows()), capacity))
-            plan(packed = 0);
+                  s.is_packed(s.table(o)) ? 0 : PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget),
+              packed_words = words_.apart ? PackedTable<T>::bytes(s.precision(), o.vocabulary, words.cols,
+                                                                  budget - packed / 5 * 8)
+                                          : 0;
+        if (!plan(packed + packed_words) && !plan(packed + (packed_words = 0))) plan(packed = 0);
         memory_.pool = s.scratch(plan_.size(plan_.rows()));
         table_.setup(s, packed);
+        words_.packed.setup(s, packed_words);
+        words_.vectors = s.scratch(words_.apart ? plan_.rows() * words.cols : 0);
         memory_.squares = s.scratch(2 * plan_.tile * n);
         memory_.order = s.template scratch<Index>(capacity);
         memory_.targets = s.template scratch<Token>(capacity);
         if (epsilon > 0) {
             sparse_.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
-            if (words_) sparse_words_.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
+            if (words_.wanted) words_.sparse.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
         }
-        sorted_ = needs.sorted || words_;
         memory_.words = s.template scratch<Token>(sorted_ ? plan_.rows() : 0);
         memory_.groups = s.template scratch<Index>(sorted_ ? plan_.rows() : 0);
     }
@@ -201,16 +217,20 @@ private:
 
     // Runs all blocks. With dh [T·B, n] the gradient is also computed and added to it.
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
-        if (count_ > 0) table_.pack(p.parameter(p.head(logits_).table).values(), p.precision(), count_);
-        sparse_.clear(), sparse_words_.clear();
+        if (count_ > 0) {
+            table_.pack(p.parameter(p.head(logits_).table).values(), p.precision(), count_);
+            if (words_.apart) words_.packed.pack(p.parameter(words_.table).values(), p.precision(), count_);
+        }
+        sparse_.clear(), words_.sparse.clear();
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = plan_.next(count_ - first);
             LogitBlock<T> block = at(p, first, rows);
             block.gradient = dh != nullptr;
-            compute_logits(p, block, words_);
+            compute_logits(p, block, words_.wanted && !words_.apart);
+            if (words_.apart) compute_word_logits(p, block);
             f(block);
             if (dh) gradients(p, block, dh);
-            if (sparse_.full() || sparse_words_.full()) sparse_gradients(p, dh);
+            if (sparse_.full() || words_.sparse.full()) sparse_gradients(p, dh);
         }
         sparse_gradients(p, dh);
     }
@@ -237,8 +257,8 @@ private:
         return block;
     }
 
-    // Z = H Eᵀ + b and, where the loss wants it, S = U Eᵀ for the vectors U of the distinct targets, in the
-    // rows below Z.
+    // Z = H Eᵀ + b and, with words of the same table, S = U Eᵀ for the vectors U of the distinct targets, in the rows
+    // below Z.
     void compute_logits(Pass<T>& p, LogitBlock<T>& block, bool with_words) {
         const auto& head = p.head(logits_);
         const MatrixRef<const T> E = p.parameter(head.table).values();
@@ -256,13 +276,29 @@ private:
                          p.precision(), p.parameter(head.table).packed_transpose);
     }
 
-    // The gradients of a block, from dl/dz and, below it, dl/ds: both go through the same two products.
+    // S = U Eᵀ for words of a table of their own, likewise below Z.
+    void compute_word_logits(Pass<T>& p, LogitBlock<T>& block) {
+        const MatrixRef<const T> E = p.parameter(words_.table).values();
+        const MatrixRef<T> U(words_.vectors, block.words, E.cols);
+        for (Index g = 0; g < block.words; ++g) std::copy_n(E.row(block.word[g]), E.cols, U.row(g));
+        block.s = {block.z.row(block.z.rows), block.words, block.z.cols};
+        if (words_.packed.is_packed()) words_.packed.logits(U, nullptr, block.s, 0);
+        else product<T>(p.precision(), U, t(E), T(0), block.s);
+    }
+
+    // The gradients of a block, from all entries of dl/dz and dl/ds or from a sample that waits for other blocks.
     void gradients(Pass<T>& p, const LogitBlock<T>& block, T* dh) {
+        const bool below = block.word_gradient && !words_.apart;
+        if (!sample(p, block, below)) dense_gradients(p, block, below, dh);
+        if (block.word_gradient && words_.apart && !sample_words(p, block)) dense_word_gradients(p, block);
+    }
+
+    // From dl/dz and, below it, dl/ds if wanted: both go through the same two products.
+    void dense_gradients(Pass<T>& p, const LogitBlock<T>& block, bool with_words, T* dh) {
         const auto& head = p.head(logits_);
         const Index n = hidden_.width, V = logits_.vocabulary,
-                    rows = block.z.rows + (block.word_gradient ? block.words : 0);
+                    rows = block.z.rows + (with_words ? block.words : 0);
         const MatrixRef<const T> dl(block.z.data, rows, V), h(block_.states.data, rows, n);
-        if (p.epsilon() > 0 && sample(p, block, dl)) return;
         const auto [dE, beta] = weight_gradient(p, head.table);
         const MatrixRef<const T> E = p.parameter(head.table).values();
         Index pieces = 1;
@@ -296,58 +332,96 @@ private:
         kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
     }
 
-    // Samples a block's dl/dz, from which its gradients are computed later; false where the dense products are
-    // at least as fast. The share of entries up to which sampling pays was measured (docs/performance.md).
-    bool sample(Pass<T>& p, const LogitBlock<T>& block, MatrixRef<const T> dl) {
-        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8, V = double(dl.cols),
-                     upstream = p.upstream(loss_);
-        constexpr Index first = Index{1} << 48;  // random numbers that no loss uses itself
-        const Index rows = block.z.rows, words = dl.rows - rows;
+    // From dl/ds of words of a table of their own: dE += (dl/ds)ᵀ U, and the row of each word += (dl/ds) E.
+    void dense_word_gradients(Pass<T>& p, const LogitBlock<T>& block) {
+        const MatrixRef<const T> E = p.parameter(words_.table).values();
+        const MatrixRef<T> U(words_.vectors, block.words, E.cols);
+        const auto [dE, beta] = weight_gradient(p, words_.table);
+        product<T>(p.precision(), t(block.s), U, beta, dE);
+        product<T>(p.precision(), block.s, E, T(0), U);  // the vectors are no longer needed
+        for (Index g = 0; g < block.words; ++g) kernel::add(E.cols, U.row(g), dE.row(block.word[g]));
+    }
+
+    static constexpr Index first_draw = Index{1} << 48;  // random numbers that no loss uses itself
+
+    // Samples a block's dl/dz and, if wanted, dl/ds, from which its gradients are computed later; false where the
+    // dense products are at least as fast.
+    bool sample(Pass<T>& p, const LogitBlock<T>& block, bool with_words) {
+        if (!(p.epsilon() > 0)) return false;
         const auto random = p.random();
-        double expected = sparse_.draw(dl.rows_from(0, rows), upstream, [&](Index r) {
-            return random.uniform(first + p.row_in_batch(block.position[r]));
+        double expected = sparse_.draw(block.z, p.upstream(loss_), [&](Index r) {
+            return random.uniform(first_draw + p.row_in_batch(block.position[r]));
         });
-        // A word in several blocks has a row in each: it uses the random number of its first position here.
-        if (words > 0)
-            expected += sparse_words_.draw(dl.rows_from(rows, words), upstream, [&](Index r) {
-                const auto at = std::lower_bound(block.group, block.group + rows, r) - block.group;
-                return random.uniform(first + p.rows_in_batch() + p.row_in_batch(block.position[at]));
-            });
-        if (!(expected < std::min(share * V, V / 2 - kernel::sample_lanes) * double(dl.rows))) return false;
-        sparse_.keep(rows, [&](Index r) { return block.position[r]; });
-        if (words > 0) sparse_words_.keep(words, [&](Index r) { return block.word[r]; });
+        if (with_words) expected += draw_words(p, block);
+        if (!sampling_pays(p, expected, block.z.rows + (with_words ? block.words : 0))) return false;
+        sparse_.keep(block.z.rows, [&](Index r) { return block.position[r]; });
+        if (with_words) keep_words(block);
         return true;
+    }
+    // The same for dl/ds alone.
+    bool sample_words(Pass<T>& p, const LogitBlock<T>& block) {
+        if (!(p.epsilon() > 0) || !sampling_pays(p, draw_words(p, block), block.words)) return false;
+        keep_words(block);
+        return true;
+    }
+
+    // A word in several blocks has a row in each: it uses the random number of its first position here.
+    double draw_words(Pass<T>& p, const LogitBlock<T>& block) {
+        const auto random = p.random();
+        return words_.sparse.draw(block.s, p.upstream(loss_), [&](Index r) {
+            const auto at = std::lower_bound(block.group, block.group + block.z.rows, r) - block.group;
+            return random.uniform(first_draw + p.rows_in_batch() + p.row_in_batch(block.position[at]));
+        });
+    }
+    void keep_words(const LogitBlock<T>& block) {
+        words_.sparse.keep(block.words, [&](Index r) { return block.word[r]; });
+    }
+    // The share of entries up to which sampling pays was measured (docs/performance.md).
+    bool sampling_pays(const Pass<T>& p, double expected, Index rows) const {
+        const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8,
+                     V = double(logits_.vocabulary);
+        return expected < std::min(share * V, V / 2 - kernel::sample_lanes) * double(rows);
     }
 
     // The gradients of all blocks sampled since the last call.
     void sparse_gradients(Pass<T>& p, T* dh) {
-        if (sparse_.empty()) return;
-        const auto& head = p.head(logits_);
-        const MatrixRef<const T> E = p.parameter(head.table).values();
-        const auto [dE, beta] = weight_gradient(p, head.table);
-        const auto [db, bias_beta] = weight_gradient(p, head.bias);
-        const Index n = hidden_.width;
-        if (dE.data || db.data)
-            sparse_.table_gradient(E.rows, {p.data(hidden_), p.rows(), n}, dE, beta, db.data, bias_beta,
-                                   memory_.pool);
-        sparse_.add_state_gradient(E, [&](Index position) { return dh + position * n; });
-        if (!sparse_words_.empty()) {
-            sparse_words_.table_gradient(E.rows, E, dE, T(1), nullptr, T(1), memory_.pool);
-            sparse_words_.add_state_gradient(E, [dE = dE](Index word) { return dE.row(word); });
+        const Index V = logits_.vocabulary, n = hidden_.width;
+        if (!sparse_.empty()) {
+            const auto& head = p.head(logits_);
+            const MatrixRef<const T> E = p.parameter(head.table).values();
+            const auto [dE, beta] = weight_gradient(p, head.table);
+            const auto [db, bias_beta] = weight_gradient(p, head.bias);
+            if (dE.data || db.data)
+                sparse_.table_gradient(V, {p.data(hidden_), p.rows(), n}, dE, beta, db.data, bias_beta,
+                                       memory_.pool);
+            sparse_.add_state_gradient(E, [&](Index position) { return dh + position * n; });
         }
-        sparse_.clear(), sparse_words_.clear();
+        if (!words_.sparse.empty()) {
+            const MatrixRef<const T> E = p.parameter(words_.table).values();
+            const auto [dE, beta] = weight_gradient(p, words_.table);
+            words_.sparse.table_gradient(V, E, dE, beta, nullptr, T(1), memory_.pool);
+            words_.sparse.add_state_gradient(E, [dE = dE](Index word) { return dE.row(word); });
+        }
+        sparse_.clear(), words_.sparse.clear();
     }
 
     Logits<T> logits_;
     Loss<T> loss_;  // of the pass
     Tokens targets_;
     Seq<T> hidden_;
-    Weight<T> also_;                       // see also_writes()
-    bool sorted_ = false, words_ = false;  // see HeadNeeds
+    Weight<T> also_;       // see also_writes()
+    bool sorted_ = false;  // see HeadNeeds
     BlockPlan<T> plan_;
     PackedTable<T> table_;
     StagedGradient<T> staged_;
-    SparseGradient<T> sparse_, sparse_words_;  // from dl/dz, and from dl/ds below it
+    SparseGradient<T> sparse_;  // from dl/dz
+    struct {
+        bool wanted = false, apart = false;  // see HeadNeeds; of a table other than the head's
+        Weight<T> table;
+        PackedTable<T> packed;     // apart
+        SparseGradient<T> sparse;  // from dl/ds
+        T* vectors = nullptr;      // apart: [rows, m], of the words of the current block
+    } words_;
     struct {
         T *pool = nullptr, *squares = nullptr;  // see BlockPlan; [2, tile, n] for a modulus
         Index* order = nullptr;                 // [T, B]: predicted positions
