@@ -32,7 +32,8 @@ struct Tied {
         : g({.time = time, .batch = B, .budget = budget}) {
         x = g.tokens("x", words);
         y = g.tokens("y", words);
-        const auto E = g.weight("E", words, n, uniform(1));
+        const Index width = kind == Kind::own_table ? n + 2 : n;
+        const auto E = g.weight("E", words, width, uniform(1));
         const auto h = g.add<Linear>("map", {.units = n, .init = uniform(1)},
                                      g.add<Embedding>("embed", {.keep = 0.6}, x, E));
         const auto o = kind == Kind::own_table
@@ -216,7 +217,7 @@ TEST_CASE("A staged gradient that no backward pass commits counts for nothing", 
     m.g.parameters().clear_gradients();
     m.g.training_step(0);
     Numbers again = {m.forward()};
-    REQUIRE(gradient(m.g, "E") == Numbers(V * n));
+    REQUIRE(gradient(m.g, "E") == Numbers(before.size()));
     m.g.parameters().clear_gradients();
     m.g.backward(m.l);
     m.append(again);
@@ -330,6 +331,13 @@ template <class T> struct Asking {
     }
     void forward(Forward<T>& p) {
         if (options.undeclared) head.forward(p, l, [&](LogitBlock<T>&) { head.weight_gradient(p, other); });
+        if (options.needs.word_logits) {
+            head.forward(p, l, [](LogitBlock<T>& block) {
+                std::fill_n(block.z.data, block.z.rows * block.z.cols, T(0));
+                std::fill_n(block.s.data, block.s.rows * block.s.cols, T(1));
+                block.word_gradient = true;
+            });
+        }
         p.set(l, 0, 0);
     }
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
@@ -339,24 +347,29 @@ template <class T> struct Asking {
 
 TEST_CASE("A loss says how many arrays it needs and which weight it writes",
           "[loss][fused_softmax][errors]") {
-    const auto asks = [](Asking<double>::Options options, Index rows = 0) {
+    const auto asks = [](Asking<double>::Options options, Index rows = 0, bool frozen = false) {
         Graph<double> g({.time = 1, .batch = 1});
         const auto y = g.tokens("y", V);
         const auto E = g.weight("E", V, n, uniform(1)), U = g.weight("U", V, n, uniform(1));
         if (rows > 0) options.words = g.weight("words", rows, 3, uniform(1));
         const auto o = g.add<TiedSoftmax>("head", {}, g.input("h", n), E);
         const auto l = g.add<Asking>("loss", options, o, y, E, U);
+        if (frozen) g.parameters("E").trained(false);
         const Token target = 1;
         const Numbers h(n, 1);
         g.forward(l, {y, {&target, 1, 1}}, {g.sequence("h"), h.data(), 1, 1});
     };
-    REQUIRE_NOTHROW(asks({.needs = {.arrays = 2, .word_logits = true}}));
+    const HeadNeeds words{.arrays = 2, .word_logits = true, .word_gradient = true};
+    REQUIRE_NOTHROW(asks({.needs = words}));
+    REQUIRE_NOTHROW(asks({.needs = words}, 0, true));
     REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 0}}), UsageError, says("arrays = 0", "at least 1"));
     REQUIRE_THROWS_MATCHES(asks({.needs = {.word_logits = true}}), UsageError,
                            says("arrays = 1", "at least 2", "word_logits"));
-    REQUIRE_NOTHROW(asks({.needs = {.arrays = 2, .word_logits = true}}, V));
-    REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 2, .word_logits = true}}, V - 1), UsageError,
+    REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 2, .word_logits = true}}), UsageError,
+                           says("node 'loss'", "gradient of a block's words", "word_gradient"));
+    REQUIRE_THROWS_MATCHES(asks({.needs = words}, V - 1), UsageError,
                            says("table 'words' has 10 rows", "one per word: 11"));
+    REQUIRE_THROWS_MATCHES(asks({.needs = words}, V), UsageError, says("'words' and 'E'", "one at most"));
     REQUIRE_THROWS_MATCHES(asks({.two_weights = true}), UsageError, says("'E' and 'U'", "one at most"));
     REQUIRE_THROWS_MATCHES(asks({.undeclared = true}), UsageError, says("gradient of 'U'", "also_writes"));
 }

@@ -18,9 +18,9 @@ struct GraphOptions {
     Index batch = 1;         ///< B ≥ 1: most columns in one pass
     std::uint64_t seed = 1;  ///< of initial values and dropout masks
     /// Bytes a loss may take for blocks of logits, > 0; see FusedSoftmax. Includes 20 bytes for each of the T·B
-    /// positions, 40 with epsilon (AugmentedLoss 28, with epsilon 68): raise it for a text of millions of steps in one
-    /// pass, or blocks shrink to single rows. Empty: 32 MiB, or in bfloat16 3/2 of the bytes of the head's table, and
-    /// of the embedding table where that is another one, if that is more.
+    /// positions, 40 with epsilon (AugmentedLoss 28, with epsilon 48, or 68 with the gradient through the target): raise it
+    /// for a text of millions of steps in one pass, or blocks shrink to single rows. Empty: 32 MiB, or in bfloat16 3/2
+    /// of the bytes of the head's table, and for an AugmentedLoss with another table of that one too, if that is more.
     std::optional<Index> budget = {};
     Precision precision =
         Precision::full;  ///< of the matrix products of training passes; bf16 for float only

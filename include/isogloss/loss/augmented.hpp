@@ -71,11 +71,11 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         head.setup(s, o, y,
                    {.arrays = through ? 3 : 2,
                     .word_logits = true,
+                    .word_gradient = through,
                     .bytes_a_row = Index{3 * sizeof(double) + sizeof(T)},
                     .bytes_a_position = Index{sizeof(double)},
                     .bytes = row_count_ * row},
                    E);
-        if (through && !(E == s.table(o))) head.also_writes(s, E);
         const Index rows = head.block_rows();
         shift_ = s.template scratch<double>(rows);
         target_sum_ = s.template scratch<double>(rows);

@@ -11,11 +11,12 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// What a loss needs of its output head besides the logits.
 struct HeadNeeds {
-    Index arrays = 1;     ///< [rows, V] arrays of a block, including the logits; the others come from extra()
-    bool sorted = false;  ///< rows are sorted by target, so that equal targets are adjacent
+    Index arrays = 1;  ///< [rows, V] arrays of a block, including the logits; the others come from extra()
     /// The first extra array, so that `arrays` is at least 2, holds the products of a table with its own rows, one for
-    /// each distinct target of a block; implies `sorted`. The table is the head's unless setup is given another.
+    /// each distinct target of a block, and rows of a block are sorted by target. The table is the head's unless setup
+    /// is given another.
     bool word_logits = false;
+    bool word_gradient = false;  ///< with word_logits: the loss may set LogitBlock::word_gradient
     Index bytes_a_row = 0;       ///< memory of the loss itself per row of a block
     Index bytes_a_position = 0;  ///< and per position [T, B]
     Index bytes = 0;             ///< and independent of both
@@ -43,7 +44,7 @@ public:
           // Allows for later passes too: the number of threads may be set after the model is built.
           threads_(std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1, 16)),
           words_(needs.word_logits) {
-        const Index word = needs.sorted || words_ ? Index{sizeof(Token) + sizeof(Index)} : 0,
+        const Index word = words_ ? Index{sizeof(Token) + sizeof(Index)} : 0,
                     position = needs.bytes_a_position + Index{sizeof(Index) + sizeof(Token) + sizeof(double)},
                     rest = needs.bytes + capacity * position + 2 * tile * width * Index{sizeof(T)} +
                            36 * Arena::overhead;

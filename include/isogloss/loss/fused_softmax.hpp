@@ -22,15 +22,15 @@ template <class T> struct LogitBlock {
     const Index* position = nullptr;
     bool gradient = false;  ///< whether the derivative is wanted
 
-    // With HeadNeeds::sorted: the distinct targets of the rows, in order.
+    // With HeadNeeds::word_logits: the distinct targets of the rows, in order,
     Index words = 0;               ///< how many there are
     const Token* word = nullptr;   ///< [words]
     const Index* group = nullptr;  ///< [rows]: target[r] is word[group[r]]
 
-    // With HeadNeeds::word_logits: the products of a table with its own rows `word`, without the bias.
+    // and the products of a table with its own rows `word`, without the bias.
     MatrixRef<T> s =
         {};  ///< [words, V]: E e_{word[g]} on entry; if `word_gradient`, d l / d s times upstream
-    bool word_gradient = false;  ///< set by the loss: `s` holds a derivative; never for an untrained table
+    bool word_gradient = false;  ///< set by the loss: `s` holds a derivative (ignored for an untrained table)
 };
 
 /// A term c Var_p(w_i) of a loss's modulus, p = softmax(o / τ).
@@ -63,8 +63,8 @@ struct FisherTerm {
 /// A loss that treats one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
-    /// With HeadNeeds::word_logits `words` is the table [V, m] of those products, by default the head's. For another
-    /// table that is to be differentiated, call also_writes() too.
+    /// With HeadNeeds::word_logits `words` is the table [V, m] of those products, by default the head's; with
+    /// HeadNeeds::word_gradient another one counts as also_writes().
     void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}, Weight<T> words = {}) {
         if (y.vocabulary != o.vocabulary)
             s.fail("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
@@ -79,25 +79,27 @@ public:
         words_.wanted = needs.word_logits;
         words_.table = words.id < 0 ? s.table(o) : words;
         words_.apart = words_.wanted && !(words_.table == s.table(o));
+        words_.differentiated = words_.wanted && needs.word_gradient;
         if (words_.apart && words.rows != o.vocabulary)
             s.fail("the table '", s.name_of(words), "' has ", words.rows,
                    " rows, expected one per word: ", o.vocabulary);
+        if (words_.apart && words_.differentiated) also_writes(s, words);
         const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
         const Index budget = words_.apart ? s.budget(s.table(o), words) : s.budget(s.table(o));
         const double epsilon = s.epsilon();
         const Index waiting = epsilon > 0 ? SparseGradient<T>::waiting(capacity, epsilon, budget) : 0;
-        needs.sorted = sorted_ = needs.sorted || words_.wanted;
         if (words_.apart) {  // they take no part in the head's products
             needs.word_logits = false;
-            needs.bytes_a_row += words.cols * Index{sizeof(T)};
+            needs.bytes_a_row += words.cols * Index{sizeof(T)} + Index{sizeof(Token) + sizeof(Index)};
         }
         if (epsilon > 0) {
-            const Index copies = words_.wanted ? 2 : 1;  // rows of dl/dz that a row of a block may have
+            const Index copies =
+                words_.differentiated ? 2 : 1;  // rows of dl/dz and dl/ds for a row of a block
             needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
             needs.bytes_a_position += copies * SparseGradient<T>::bytes_a_position;
             needs.bytes += copies * SparseGradient<T>::bytes(o.vocabulary, waiting);
         }
-        // Packs both tables if there is memory and it pays, else the head's alone, else neither.
+        // Packs both tables if there is memory and it pays, else the one for which there is, the head's first.
         const auto plan = [&](Index packed) {
             HeadNeeds all = needs;
             all.bytes += packed;
@@ -120,10 +122,11 @@ public:
         memory_.targets = s.template scratch<Token>(capacity);
         if (epsilon > 0) {
             sparse_.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
-            if (words_.wanted) words_.sparse.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
+            if (words_.differentiated)
+                words_.sparse.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
         }
-        memory_.words = s.template scratch<Token>(sorted_ ? plan_.rows() : 0);
-        memory_.groups = s.template scratch<Index>(sorted_ ? plan_.rows() : 0);
+        memory_.words = s.template scratch<Token>(words_.wanted ? plan_.rows() : 0);
+        memory_.groups = s.template scratch<Index>(words_.wanted ? plan_.rows() : 0);
     }
 
     /// Maximum number of rows of a block.
@@ -208,11 +211,11 @@ private:
         count_ = 0;
         for (Index r = 0; r < p.rows(); ++r)
             if (y[r] >= 0) order[count_++] = r;
-        if (sorted_)
+        if (words_.wanted)
             std::sort(order, order + count_,
                       [y](Index a, Index b) { return y[a] != y[b] ? y[a] < y[b] : a < b; });
         for (Index r = 0; r < count_; ++r) memory_.targets[r] = y[order[r]];
-        in_place_ = !sorted_ && count_ == p.rows();
+        in_place_ = !words_.wanted && count_ == p.rows();
     }
 
     // Runs all blocks. With dh [T·B, n] the gradient is also computed and added to it.
@@ -235,7 +238,7 @@ private:
         sparse_gradients(p, dh);
     }
 
-    // A block without its logits; its hidden states, and below them its word vectors, are in `block_.states`.
+    // A block without its logits; its hidden states, and below them its words of the same table, are in `block_.states`.
     LogitBlock<T> at(Pass<T>& p, Index first, Index rows) {
         const Index n = hidden_.width;
         const T* h = p.data(hidden_);
@@ -247,7 +250,7 @@ private:
         LogitBlock<T> block{.z = {memory_.pool, rows, logits_.vocabulary},
                             .target = memory_.targets + first,
                             .position = memory_.order + first};
-        if (!sorted_) return block;
+        if (!words_.wanted) return block;
         block.word = memory_.words, block.group = memory_.groups;
         for (Index r = 0; r < rows; ++r) {
             if (r == 0 || block.target[r] != block.target[r - 1])
@@ -288,9 +291,13 @@ private:
 
     // The gradients of a block, from all entries of dl/dz and dl/ds or from a sample that waits for other blocks.
     void gradients(Pass<T>& p, const LogitBlock<T>& block, T* dh) {
-        const bool below = block.word_gradient && !words_.apart;
+        if (block.word_gradient && !words_.differentiated)
+            throw UsageError("node '", p.name(),
+                             "': found the gradient of a block's words, expected none without "
+                             "HeadNeeds::word_gradient in setup");
+        const bool words = block.word_gradient && p.is_trained(words_.table), below = words && !words_.apart;
         if (!sample(p, block, below)) dense_gradients(p, block, below, dh);
-        if (block.word_gradient && words_.apart && !sample_words(p, block)) dense_word_gradients(p, block);
+        if (words && words_.apart && !sample_words(p, block)) dense_word_gradients(p, block);
     }
 
     // From dl/dz and, below it, dl/ds if wanted: both go through the same two products.
@@ -409,14 +416,14 @@ private:
     Loss<T> loss_;  // of the pass
     Tokens targets_;
     Seq<T> hidden_;
-    Weight<T> also_;       // see also_writes()
-    bool sorted_ = false;  // see HeadNeeds
+    Weight<T> also_;  // see also_writes()
     BlockPlan<T> plan_;
     PackedTable<T> table_;
     StagedGradient<T> staged_;
     SparseGradient<T> sparse_;  // from dl/dz
     struct {
-        bool wanted = false, apart = false;  // see HeadNeeds; of a table other than the head's
+        bool wanted = false, differentiated = false;  // see HeadNeeds
+        bool apart = false;                           // of a table other than the head's
         Weight<T> table;
         PackedTable<T> packed;     // apart
         SparseGradient<T> sparse;  // from dl/ds
@@ -433,7 +440,7 @@ private:
     bool in_place_ = false;  // and whether those are all, in the order of the hidden states
     struct {
         Index rows = 0;
-        MatrixRef<const T> states;  // hidden states, and word vectors below them
+        MatrixRef<const T> states;  // hidden states, and below them words of the same table
     } block_;                       // current
 };
 

@@ -7,8 +7,8 @@
 namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 
 /// The table of a head packed once per pass for all blocks of logits, in bfloat16, or in T where blocks have few rows,
-/// for which BLAS would pack it again and again. Without memory (where it would take more than 5/8 of the budget) it
-/// does nothing.
+/// for which BLAS would pack it again and again. Without memory (where it would take more than 5/8 of the budget, a second
+/// table of the loss included) it does nothing.
 template <class T> class PackedTable {
 public:
     /// Bytes of memory for a table [V, n]; 0: it cannot be packed within this budget.
