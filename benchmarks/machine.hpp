@@ -50,9 +50,17 @@ inline std::string processor() {
 #endif
 }
 
-/// Environment settings that make OpenBLAS use kernels of another processor, as one sentence; empty if none.
+/// Why OpenBLAS runs kernels of another processor than this one, in a sentence or two; empty if it does not: it is told
+/// to by the environment, or is too old to know this one and takes those for SSE3.
 inline std::string warning() {
-    std::string found, names;
+    std::string found, names, sentences;
+    if (openblas_get_corename && openblas_get_corename() == std::string_view("Prescott") &&
+        sizeof(isogloss::kernel::Lanes<float>) > 16)
+        sentences =
+            "isogloss benchmarks: OpenBLAS runs its Prescott kernels, which use SSE3 alone, and products in "
+            "float take "
+            "several times as long as with those for wider registers; set OPENBLAS_CORETYPE to the nearest "
+            "processor that it knows, such as Haswell, SkylakeX or SapphireRapids.";
     for (const std::string name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"}) {
         const char* const value = std::getenv(name.c_str());
         if (!value || !*value) continue;
@@ -60,8 +68,8 @@ inline std::string warning() {
         found.append(before).append(name).append("=").append(value);
         names.append(before).append(name);
     }
-    if (found.empty()) return found;
-    return "isogloss benchmarks: found " + found +
+    if (found.empty()) return sentences;
+    return sentences + (sentences.empty() ? "" : " ") + "isogloss benchmarks: found " + found +
            " in the environment; OpenBLAS takes its kernels or their block sizes from there and not from "
            "the processor, so times, floors and ratios may be those of another machine; unset " +
            names + ".";

@@ -2,12 +2,14 @@
 """Runs isogloss and its peers in turn and compares their times.
 
     compare.py BUILD [--torch [NAME=]PYTHON]... [--threads 1] [--rounds 5] [--rows REGEX] [--json FILE] [--check]
+                     [--coretype NAME]
 
 BUILD is the folder of the benchmark programs (build/release/benchmarks). PYTHON is an interpreter with PyTorch, for
 instance that of a virtual environment; the distribution's is found automatically. Every peer is a process that lives for
 the whole run; they alternate round by round, so that all run under the same conditions. A figure is the median over the
 rounds; a ratio is the peer's time over ours: above 1 we are faster. A library counts at its best setting: of those in float
-against our Precision::full, of all against our Precision::automatic, without and with sampled gradients. See README.md.
+against our Precision::full, of all against our Precision::automatic, without and with sampled gradients. --coretype is for
+a processor that OpenBLAS is too old to know (ours then warns of Prescott kernels): the nearest one that it knows. See README.md.
 """
 import argparse
 import glob
@@ -117,8 +119,10 @@ def torch_peers(name, python, threads, environment):
             print(f"no {name} with {blas}: apt-get install {package}")
 
 
-def peers(build, threads, torches):
+def peers(build, threads, torches, coretype=None):
     environment = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "BLIS", "MKL")}
+    if coretype:
+        environment["OPENBLAS_CORETYPE"] = coretype
     for setting in ("full", "automatic", "sampled"):
         yield Peer("isogloss", setting, [os.path.join(build, "peer_isogloss"), str(threads), setting], environment,
                    ("step", "head") if setting == "sampled" else ("step", "head", "lstm"), bf16=setting != "full")
@@ -181,6 +185,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", default="")
     parser.add_argument("--json")
+    parser.add_argument("--coretype", metavar="NAME",
+                        help="OPENBLAS_CORETYPE of all sides, for a processor that OpenBLAS does not know")
     parser.add_argument("--check", action="store_true", help="only whether all sides compute the same losses")
     options = parser.parse_args()
     require_place(options.json)
@@ -199,7 +205,7 @@ def main():
     if found := [f"{name}={os.environ[name]}" for name in OVERRIDES if os.environ.get(name)]:
         print(f"found {' and '.join(found)} in the environment: unset for all sides")
     keep_to(options.threads)
-    everyone = list(peers(options.build, options.threads, options.torch))
+    everyone = list(peers(options.build, options.threads, options.torch, options.coretype))
     libraries = list(dict.fromkeys(p.library for p in everyone if p.library != "isogloss"))
     columns = [(library, "float") for library in libraries]
     columns += [(library, column) for column in ("any", "sampled") for library in libraries

@@ -26,15 +26,17 @@ for row in sys.stdin:
 """
 
 
-def compare(*sides):
+def compare(*sides, coretype=None):
     """Exit status, what is printed, and the report, where each side is (library, setting, seconds, loss, bf16)."""
-    script.peers = lambda build, threads, torches: [
-        script.Peer(library, setting, [sys.executable, "-c", PEER, str(seconds), str(loss)], {"GIVEN": "1"}, ("head",), bf16)
+    script.peers = lambda build, threads, torches, coretype: [
+        script.Peer(library, setting, [sys.executable, "-c", PEER, str(seconds), str(loss)],
+                    {"GIVEN": "1", **({"OPENBLAS_CORETYPE": coretype} if coretype else {})}, ("head",), bf16)
         for library, setting, seconds, loss, bf16 in sides]
     with tempfile.TemporaryDirectory() as build, contextlib.redirect_stdout(io.StringIO()) as printed:
         open(os.path.join(build, "peer_isogloss"), "w").close()
         report = os.path.join(build, "report.json")
         sys.argv = ["compare.py", build, "--rows", "^head/ce/200/10000", "--rounds", "3", "--json", report]
+        sys.argv += ["--coretype", coretype] if coretype else []
         try:
             script.main()
         except SystemExit as ended:
@@ -57,6 +59,11 @@ assert row["best"]["peer"] == {"float": {"setting": "compiled", "seconds": 6, "r
                                "any": {"setting": "bf16", "seconds": 5, "ratio": 5},
                                "sampled": {"setting": "bf16", "seconds": 5, "ratio": 10}}, row
 assert row["best"]["other"]["float"]["ratio"] == 1.5 and row["best"]["other"]["any"]["ratio"] == 3, row
+
+# Unless it is asked for, for a processor that OpenBLAS does not know.
+_, _, report = compare(*ours, coretype="SkylakeX")
+for side, lines in report["about"].items():
+    assert lines == ["sees OPENBLAS_CORETYPE=SkylakeX KEPT=2 GIVEN=1"], (side, lines)
 
 # A loss that is another function's, and one that no comparison finds large or small.
 for loss in (100.5, float("nan")):

@@ -40,6 +40,10 @@ for changes in ({"OPENBLAS_CORETYPE": "Haswell"}, {"OPENBLAS_L2_SIZE": "512"},
     found = " and ".join(f"{k}={v}" for k, v in changes.items())
     assert f"found {found} in the environment" in context.get("warning", ""), (changes, context)
     assert "unset" in context["warning"] and context["warning"] in errors, (context, errors)
+# Kernels for SSE3, as OpenBLAS takes them for a processor that is newer than it.
+if int(run()[0]["lanes"]) > 4:
+    context, errors = run(OPENBLAS_CORETYPE="Prescott")
+    assert "Prescott kernels" in context["warning"] and "OPENBLAS_CORETYPE=Prescott" in context["warning"], context
 
 
 def rows(*options):
