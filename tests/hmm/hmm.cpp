@@ -448,6 +448,31 @@ TEST_CASE("A model with numbers that are not finite is named as the cause", "[hm
     REQUIRE(finite);
 }
 
+TEST_CASE("A transition of hardly any probability is learned, or refused if its count overflows",
+          "[hmm][errors]") {
+    // Symbols are the states, and all of the sequences go from 0 to 1.
+    const auto step = [](double p, std::size_t sequences) {
+        hmm::Hmm m({.states = 2, .symbols = 2});
+        m.initial = {1, 0};
+        m.transition = {1, p, 0, 1};
+        m.emission = {1, 0, 0, 1};
+        const auto before = m.transition;
+        const std::vector<std::vector<Token>> texts(sequences, {0, 1});
+        try {
+            m.step(texts);
+        } catch (const NumericError&) {
+            REQUIRE((m.transition == before && m.initial == decltype(m.initial){1, 0}));
+            throw;
+        }
+        return m.transition;
+    };
+    const auto learned = step(1e-306, 20);
+    REQUIRE((learned[0] == 0 && learned[1] == 1 && learned[2] == 0 && learned[3] == 1));
+    REQUIRE_THROWS_MATCHES(
+        step(1e-306, 2000), NumericError,
+        says("from state 0 to state 1", "probability is 1e-306", "the model is unchanged"));
+}
+
 TEST_CASE("Transitions of a damaged file are not taken for 0", "[hmm][errors]") {
     const TemporaryDirectory folder;
     hmm::Hmm whole({.states = 9, .symbols = 4, .edges = 2}), m = whole;

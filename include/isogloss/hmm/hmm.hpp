@@ -119,7 +119,8 @@ public:
 
     /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Without a symbol, missing
     /// or not, in any of them nothing is changed. Throws DataError for a symbol out of range and NumericError for a
-    /// sequence of probability 0 under the model or a model that is not finite; the model is then unchanged.
+    /// sequence of probability 0 under the model, a model that is not finite or a transition of so small a probability
+    /// (near 1e-300) that its count divided by it overflows; the model is then unchanged.
     double step(Sequences sequences) {
         ExpectedCounts counts = expect(sequences);
         const double before = counts.log_likelihood();
@@ -137,16 +138,26 @@ public:
 
     /// The M-step: init, P and E become the normalised counts. A row without counts is unchanged; with a prior, which
     /// counts as well, a row of E without data becomes uniform. Counts that are all 0, as those of no sequence, change
-    /// nothing, not even with a prior. Throws UsageError for counts of a model of another size.
+    /// nothing, not even with a prior. Throws UsageError for counts of a model of another size, NumericError for a
+    /// count that is not finite, see step(); the model is then unchanged.
     void maximise(ExpectedCounts counts) {
         const Index N = states(), A = symbols();
         counts.require_size(N, A);
         require_sizes();
         if (std::all_of(counts.numbers.begin(), counts.numbers.end() - 1, [](double n) { return n == 0; }))
             return;  // those of no sequence: the prior alone is no data
-        settle(initial, counts.starts(), N);
         double* const moves = counts.moves();
-        for (Index k = 0; k < N * N; ++k) moves[k] *= transition[k];
+        for (Index k = 0; k < N * N; ++k) {
+            const double of_path = moves[k];  // may be infinite where P is 0 or hardly more
+            moves[k] = transition[k] > 0 ? of_path * transition[k] : 0;
+            if (!std::isfinite(moves[k]))
+                throw NumericError("hmm: found ", moves[k],
+                                   " as the expected count of the transition from state ", k / N,
+                                   " to state ", k % N, ", whose probability is ", transition[k],
+                                   ", expected a finite one; the model is unchanged. Set a probability "
+                                   "so near to 0 to 0, or to more");
+        }
+        settle(initial, counts.starts(), N);
         settle(transition, moves, N);
         const double* const emits = counts.emissions();
         Array<double> sums(N, static_cast<double>(A) * options_.prior);
