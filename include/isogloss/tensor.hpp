@@ -103,14 +103,19 @@ public:
         return *this;
     }
     template <class E> MatrixView& operator=(const xt::xexpression<E>& value) {  ///< likewise
-        require_shape(value.derived_cast().shape());
+        require_shape_of(value.derived_cast());
         return Semantic::operator=(value);
     }
 
     /// Called by `noalias(view) = value`: before anything of xtensor, which relies on a resize that does not throw.
     template <class E> MatrixView& assign_xexpression(const xt::xexpression<E>& value) {
-        require_shape(value.derived_cast().shape());
+        require_shape_of(value.derived_cast());
         return Semantic::assign_xexpression(value);
+    }
+    /// Called by `noalias(view) += value` with the sum, and by the other operators likewise.
+    template <class E> MatrixView& computed_assign(const xt::xexpression<E>& value) {
+        require_shape_of(value.derived_cast());
+        return Semantic::computed_assign(value);
     }
     /// Called by xtensor before it writes: ShapeError unless it is the shape of the view.
     template <class Shape, class... Layout> void resize(const Shape& shape, const Layout&...) const {
@@ -122,6 +127,18 @@ public:
     friend void swap(MatrixView&, MatrixView&) = delete;
 
 private:
+    // Also of `view += value`, which is `view = view + value`: arrays in it may not go together at all.
+    template <class E> void require_shape_of(const E& value) const {
+        try {
+            require_shape(value.shape());
+        } catch (const xt::broadcast_error&) {
+            throw ShapeError(
+                name_ ? message("'", *name_, "': ") : "",
+                "found arrays of shapes that do not broadcast to one, in an assignment to a matrix ",
+                dimensions_text(std::vector<Index>(this->shape().begin(), this->shape().end())),
+                ", expected what has its shape");
+        }
+    }
     template <class Shape> void require_shape(const Shape& found) const {
         const auto& own = this->shape();
         if (std::equal(std::begin(found), std::end(found), own.begin(), own.end(),

@@ -33,6 +33,12 @@ TEMPLATE_TEST_CASE("Assignment to a matrix_view writes numbers of its shape, and
     MatrixView<T> named(b, 2, 3, &name);
     REQUIRE_THROWS_MATCHES(named = matrix_view(a, 3, 2), ShapeError,
                            says("'W': found an array [3, 2] assigned to a matrix [2, 3]", "expected"));
+    const auto apart = says("'W': found arrays of shapes that do not broadcast to one", "to a matrix [2, 3]");
+    REQUIRE_THROWS_MATCHES(named += matrix_view(a, 3, 2), ShapeError, apart);
+    REQUIRE_THROWS_MATCHES(named *= xt::ones<T>({4}), ShapeError, apart);
+    REQUIRE_THROWS_MATCHES(named = matrix_view(a, 3, 2) - matrix_view(a, 2, 3), ShapeError, apart);
+    REQUIRE_THROWS_MATCHES(noalias(named) = matrix_view(a, 3, 2) - matrix_view(a, 2, 3), ShapeError, apart);
+    REQUIRE_THROWS_AS(noalias(named) += matrix_view(a, 3, 2), ShapeError);
     REQUIRE_THROWS_MATCHES(to = 2 * matrix_view(a, 1, 6), ShapeError,
                            says("isogloss: found an array [1, 6]"));
     REQUIRE_THROWS_MATCHES(noalias(to) = matrix_view(a, 1, 3), ShapeError, says("[1, 3]"));
