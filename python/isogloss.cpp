@@ -442,7 +442,8 @@ NB_MODULE(isogloss, m) {
             "(characters, if the model is one of characters; line ends are not counted). temperature: 0, the "
             "most probable word each time, or 0.01 to 100; below 1 more probable words, above 1 less "
             "probable "
-            "ones. The same arguments give the same text. Ctrl-C ends it.")
+            "ones. The same arguments give the same text. It has fewer words if the model draws little but "
+            "line ends: at most 20 tokens are drawn for each word. Ctrl-C ends it.")
         .def_prop_ro(
             "words", [](const LanguageModel& self) { return self.it.vocabulary.words(); }, "The vocabulary.")
         .def_prop_ro(

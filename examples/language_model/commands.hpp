@@ -21,7 +21,8 @@ template <class Command, class O> void declare_adaptation(Command& c, O& o, bool
         if (several) c.list(name, value, help + ", or several [" + list + "]");
         else c.option(name, value, help + " [" + one + "]");
     };
-    c.option("--cache-window", o.cache_window, "steps that the cache remembers [2000]");
+    some("--cache-window", o.cache_window, "steps that the cache remembers", "2000",
+         "2000; one with --dynamic");
     some("--cache-flatness", o.cache_flatness, "theta of the cache, 0 or more", "0.3",
          "0 0.05 0.1 0.2 0.3 0.4 0.6 0.8 1");
     some("--cache-weight", o.cache_weight, "lambda of the cache in the mixture, 0 to 1", "0.1",
@@ -84,7 +85,7 @@ struct EvaluateOptions {
 struct TuneOptions {
     std::string model, text;
     int threads = 2;
-    std::optional<ig::Index> cache_window;
+    std::vector<ig::Index> cache_window;
     std::vector<double> cache_flatness, cache_weight;
     std::string dynamic, dynamic_text;
     std::vector<double> dynamic_rate, dynamic_decay;

@@ -105,9 +105,11 @@ private:
 
 /// Throws FileError for a log of another version, with other columns.
 inline void refuse_earlier_log(const std::string& path) {
+    const auto status = path.empty() ? std::nullopt : ig::file::file_status(path);
+    if (!status || !S_ISREG(status->st_mode)) return;  // a pipe would be waited for
     std::ifstream in(path);
     std::string line;
-    if (!path.empty() && std::getline(in, line) && line != Log::header && line != Log::wide_header() &&
+    if (std::getline(in, line) && line != Log::header && line != Log::wide_header() &&
         line.starts_with("run,epoch,rate,train_tokens,"))
         throw ig::FileError(
             ig::message("'", path,

@@ -93,6 +93,7 @@ struct Tried {
     List values;
     double best;
     double most = std::numeric_limits<double>::infinity();  // the limit of its range, which begins at 0
+    bool whole = false;                                     // its values are whole numbers
 };
 
 // Three decimal digits of a number, as a person would give it.
@@ -114,11 +115,17 @@ List beyond(const Tried& it) {
         for (const double factor : {1.5, 2., 3.})
             if (const double x = rounded(factor * high); x < it.most) next.push_back(x);
         if (next.size() == 1) next.push_back(rounded((high + it.most) / 2));
-    } else if (it.best == low && low > 0) {
+    } else if (it.best == low && low > (it.whole ? 1 : 0)) {
         next = {rounded(low / 4), rounded(low / 2), low};
+    }
+    if (it.whole) {
+        for (double& x : next) x = std::max(1., std::round(x));
+        next.erase(std::unique(next.begin(), next.end()), next.end());
     }
     return next;
 }
+
+Json number(double x, bool whole) { return whole ? Json(static_cast<ig::Index>(x)) : Json(x); }
 
 // Says of which options the best value is the largest or the smallest that was tried, and what to try.
 void report_edges(Report& report, const std::vector<Tried>& options) {
@@ -130,24 +137,34 @@ void report_edges(Report& report, const std::vector<Tried>& options) {
         which += ig::message(which.empty() ? "the " : " and the ",
                              it.best == next.front() ? "largest " : "smallest ", it.option);
         what += ig::message(' ', it.option);
-        for (const double x : next) what += ig::message(' ', exact(x));
-        report.values["edge"].push_back({{"option", it.option}, {"value", it.best}, {"try", next}});
+        Json to_try = Json::array();
+        for (const double x : next) {
+            what += it.whole ? ig::message(' ', static_cast<ig::Index>(x)) : ig::message(' ', exact(x));
+            to_try.push_back(number(x, it.whole));
+        }
+        report.values["edge"].push_back(
+            {{"option", it.option}, {"value", number(it.best, it.whole)}, {"try", to_try}});
     }
     if (!which.empty())
         report.line(ig::message("edge        the best has ", which,
                                 " of those tried, and a better one may lie beyond; try", what));
 }
 
-// The grid of a cache: as requested or by default.
+// The grid of a cache of one window: as requested or by default.
 struct CacheGrid {
     List flatness, weight;
     ig::Index window;
 
-    explicit CacheGrid(const TuneOptions& o)
+    CacheGrid(const TuneOptions& o, ig::Index steps)
         : flatness(list_or(o.cache_flatness, {0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1})),
           weight(list_or(o.cache_weight, {0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4})),
           // The text to be evaluated later may be longer than this one, and fill more of the window.
-          window(o.cache_window.value_or(ig::NeuralCacheOptions().window)) {}
+          window(steps) {}
+
+    static std::vector<ig::Index> windows(const TuneOptions& o) {
+        if (!o.cache_window.empty()) return o.cache_window;
+        return {ig::NeuralCacheOptions().window};
+    }
 
     std::string options(std::size_t cell) const {
         return ig::message("--cache --cache-window ", window, " --cache-flatness ", exact(flatness_of(cell)),
@@ -163,8 +180,9 @@ struct CacheGrid {
     }
 };
 
-void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
-    const CacheGrid grid(o);
+// The perplexities of all caches of a grid, also reported; `error` explains those that are not finite.
+List try_caches(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, const CacheGrid& grid,
+                std::string& error, Report& report) {
     const List &flatness = grid.flatness, &weight = grid.weight;
     const std::size_t columns = weight.size();
     List table(flatness.size() * columns, std::numeric_limits<double>::infinity());
@@ -172,12 +190,11 @@ void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
         return List(of.begin() + static_cast<std::ptrdiff_t>(first),
                     of.begin() + static_cast<std::ptrdiff_t>(last));
     };
-    std::string error;
     fill_part(table, columns, {0, flatness.size(), 0, columns}, error, [&](const Part& part) {
         Progress progress("cache", !o.json);
         const auto trials = evaluate_neural_cache(
             *it.g, it.model.nll, it.g->hidden(it.model.o), it.model.x, it.model.y,
-            in_order(corpus, it.vocabulary, it.g->capacity().time), window_of(o.cache_window, corpus),
+            in_order(corpus, it.vocabulary, it.g->capacity().time), window_of(grid.window, corpus),
             some(flatness, part.a, part.b), some(weight, part.c, part.d), [&](ig::Index done, ig::Index all) {
                 progress.update(done, all, [] { return std::string(); });
                 return true;
@@ -197,9 +214,33 @@ void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
                                            {"flatness", grid.flatness_of(k)},
                                            {"weight", grid.weight_of(k)},
                                            {"perplexity", in_json(table[k])}});
-    const std::size_t best = best_of(table, error);
-    report_best(report, grid.options(best), table[best]);
-    report_edges(report, grid.tried(best));
+    return table;
+}
+
+void tune_cache(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, Report& report) {
+    std::vector<CacheGrid> grids;
+    List all, windows;
+    std::string error;
+    for (const ig::Index window : CacheGrid::windows(o)) {
+        grids.emplace_back(o, window);
+        windows.push_back(static_cast<double>(window));
+        const List table = try_caches(o, it, corpus, grids.back(), error, report);
+        all.insert(all.end(), table.begin(), table.end());
+    }
+    const std::size_t best = best_of(all, error), cells = all.size() / grids.size(), cell = best % cells;
+    const CacheGrid& grid = grids[best / cells];
+    report_best(report, grid.options(cell), all[best]);
+    std::vector<Tried> tried = grid.tried(cell);
+    if (grid.weight_of(cell) > 0) {  // windows of the whole text are one
+        const auto text = static_cast<double>(std::max<ig::Index>(1, corpus.size()));
+        for (double& window : windows) window = std::min(window, text);
+        tried.insert(tried.begin(), {.option = "--cache-window",
+                                     .values = windows,
+                                     .best = windows[best / cells],
+                                     .most = text,
+                                     .whole = true});
+    }
+    report_edges(report, tried);
 }
 
 // `cached`: with a cache too, whose grid is computed in each pass; a rate and decay count by its best.
@@ -212,7 +253,7 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     const ig::Index steps = it.g->capacity().time;
     if (statistics) report.line(collect(it, *statistics, steps, update, !o.json));
     std::optional<CacheGrid> grid;
-    if (cached) grid.emplace(o);
+    if (cached) grid.emplace(o, CacheGrid::windows(o).front());
     const auto h = it.g->hidden(it.model.o);
     report.line(ig::message("dynamic     ", o.dynamic, ", segments of ", counted(steps, "step"),
                             ", one column in order, a line end fed first; perplexities",
@@ -230,7 +271,7 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
         double p = std::numeric_limits<double>::infinity();
         std::size_t cell = 0;
         std::optional<ig::NeuralCacheTrials<float>> trials;
-        if (grid) trials.emplace(h.width, window_of(o.cache_window, corpus), grid->flatness, grid->weight);
+        if (grid) trials.emplace(h.width, window_of(grid->window, corpus), grid->flatness, grid->weight);
         try {
             p = evaluate_dynamically(*it.g, it.model.nll, it.model.x, it.model.y, std::move(batches), update,
                                      [&](const ig::text::Batch& batch) {
@@ -327,7 +368,7 @@ void tune_mixture(const TuneOptions& o, LoadedModel& it, Probabilities probabili
 int tune(const TuneOptions& o) {
     program::use_threads("tune", o.threads);
     const bool dynamic = !o.dynamic.empty(), mixed = o.softmax_temperature || is_mixed(o);
-    const bool cache = o.cache_window || !o.cache_flatness.empty() || !o.cache_weight.empty();
+    const bool cache = !(o.cache_window.empty() && o.cache_flatness.empty() && o.cache_weight.empty());
     require_dynamic(o);
     require_adaptation(o);
     require_columns(o.columns);
@@ -340,6 +381,9 @@ int tune(const TuneOptions& o) {
         throw ig::UsageError(
             "--cache-weight is 1, expected a number below 1 with --dynamic: a word that the window does not ",
             "hold would have probability 0, and no rate a finite perplexity");
+    if (dynamic && o.cache_window.size() > 1)
+        throw ig::UsageError("--cache-window has ", o.cache_window.size(),
+                             " values, expected one with --dynamic, whose passes take long");
     for (const double flatness : o.cache_flatness)  // alone it would be one cell without a perplexity
         if (dynamic && flatness > std::numeric_limits<float>::max())
             throw ig::UsageError("--cache-flatness is ", flatness, ", expected at most ",

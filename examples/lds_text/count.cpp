@@ -58,6 +58,7 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
             .read("--vocabulary-from", o.vocabulary_from)
             .read("--add", o.add)
             .write("--counts", o.counts, counts_kind())
+            .lock("--counts", o.memory.empty() ? "" : o.counts)
             .write("--vocabulary-to", o.vocabulary_to, vocabulary_kind())
             .write("--tokens-to", o.tokens_to, {"file of tokens", is_token_file})
             .check();

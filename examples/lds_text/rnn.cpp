@@ -249,6 +249,7 @@ private:
     /// The options of the best network as a model of language_model; those of training are of no use there.
     lm::Options options_of_model() const {
         lm::Options m = lm::one_layer(start_.units, "rnn");
+        if (start_.vocabulary.level() == ig::text::Level::character) m.level = "character";
         m.init = o_.init, m.seed = o_.seed, m.bptt = o_.bptt;
         return m;
     }

@@ -1,4 +1,5 @@
 /// @file start.cpp  A model for the program language_model, initialised from a system.
+#include "../language_model/print.hpp"
 #include "common.hpp"
 #include "language_model.hpp"
 
@@ -13,12 +14,11 @@ int start(const StartCommand& o) {
     LanguageModel model(m, it.vocabulary);
     lm::start_as(it, model.graph(), model.options(), {.rms = o.rms, .gain = o.gain, .power = o.power});
     model.save(o.out);
-    say("%td words, %td units, %s: language_model train --start-from %s --cell %s --layers 1 --units %td "
-        "--head free%s\n",
+    say("%td words, %td units, %s: language_model train --start-from %s --model FILE%s\n",
         it.vocabulary.size(), it.system.states(),
         m.cell == "rnn" ? "all of it the system's"
                         : "word vectors and softmax of the system, the cell at random",
-        o.out.c_str(), m.cell.c_str(), it.system.states(), m.cell == "rnn" ? " --rate 0.1" : "");
+        lm::shell_word(o.out).c_str(), m.cell == "rnn" ? " --rate 0.1" : "");
     return 0;
 }
 

@@ -53,8 +53,10 @@ public:
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     ~Lock() {
+        // Another program may have put a file of its own in the place of the lock.
         struct stat status = {};
-        if (::fstat(descriptor_, &status) == 0 && status.st_size == 0) ::unlink(name_.c_str());
+        if (is_named(descriptor_, name_) && ::fstat(descriptor_, &status) == 0 && status.st_size == 0)
+            ::unlink(name_.c_str());
         ::close(descriptor_);
     }
 

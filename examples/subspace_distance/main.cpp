@@ -117,14 +117,17 @@ std::vector<Row> measure(const Options& o) {
                 path.c_str(), o.tokens, corpus.size(), corpus.vocabulary_size(), o.layers, o.units,
                 std::sqrt(1 - double(o.units) / double(corpus.vocabulary_size())));
     for (const Point& point : points(o)) {
-        std::vector<Row> known;  // rows of this training, possibly from the other sweep
-        for (const Row& r : rows)
-            if (r.point.same_training(point) && (known.empty() || known[0].point.sweep == r.point.sweep))
-                known.push_back(r);
-        const bool complete = !known.empty() && known.back().epoch >= o.epochs;
-        if (complete && known[0].point == point) continue;
+        std::vector<Row> known;  // rows of this training if complete, possibly from the other sweep
+        for (const char* sweep : {"beta", "tau"}) {
+            std::vector<Row> found;
+            for (const Row& r : rows)
+                if (r.point.same_training(point) && r.point.sweep == sweep) found.push_back(r);
+            const bool complete = !found.empty() && found.back().epoch >= o.epochs;
+            if (complete && (known.empty() || sweep == point.sweep)) known = std::move(found);
+        }
+        if (!known.empty() && known[0].point == point) continue;
         std::erase_if(rows, [&](const Row& r) { return r.point == point; });
-        if (complete) {
+        if (!known.empty()) {
             for (Row& r : known) r.point = point;
             rows.insert(rows.end(), known.begin(), known.end());
             write_table(o.csv, rows);

@@ -89,17 +89,24 @@ def on_graph(how, options):
     return '' if re.search('--network (lstm|hmm)', how) else options
 
 
+def replace(path, text):
+    """Writes a file as a whole: whoever reads it finds the old or the new one."""
+    with open(path + '.new', 'w', encoding='utf-8') as f:
+        f.write(text)
+    os.replace(path + '.new', path)
+
+
 class Results:
     """A file with one row per run; runs that it contains are not repeated. `rows` are those of these seconds."""
 
     def __init__(self, path, reads_only, o):
         self.path, self.rows, self.o = path, {}, o
         if not os.path.exists(path) and not reads_only:
-            with open(path, 'w') as f:
+            with open(path, 'w', encoding='utf-8') as f:
                 csv.writer(f).writerow(COLUMNS)
         if not os.path.exists(path):
             raise SystemExit(f"table.py: there is no results file '{path}'; name one by --results, or make it: leave --print-only out")
-        with open(path, newline='', errors='surrogateescape') as f:
+        with open(path, newline='', encoding='utf-8', errors='surrogateescape') as f:
             content = f.read()
         whole = content[:content.rfind('\n') + 1]
         if not whole.startswith(','.join(COLUMNS)):
@@ -123,7 +130,7 @@ class Results:
     def keep(self, task, method, seed, bits, **more):
         known = {'task': task, 'method': method, 'seed': seed, 'seconds': seconds_of(self.o, task, method), 'bits': bits, **more}
         row = [str(known.get(c, '')) for c in COLUMNS]
-        with open(self.path, 'a') as f:
+        with open(self.path, 'a', encoding='utf-8') as f:
             csv.writer(f).writerow(row)
         self.rows[task, method, seed] = dict(zip(COLUMNS, row))
 
@@ -278,8 +285,9 @@ def main():
         parser.error('--program is needed, except with --print-only')
     if o.check and not o.page:
         parser.error('--check needs --page')
+    old = None  # the page as it is
     if o.page and os.path.exists(o.page):
-        with open(o.page, errors='replace') as f:
+        with open(o.page, encoding='utf-8', errors='replace') as f:
             old = f.read()
         if old and not old.startswith(PAGE.splitlines()[0] + '\n'):
             raise SystemExit(f"table.py: --page '{o.page}' is not a page of this program; it was left unchanged. Give --page another name")
@@ -306,11 +314,10 @@ def main():
         without = any(not ended(row) for (task, method, _), row in known.items() if task in SOURCES and method in STEPS_METHODS)
         made = PAGE.format(seconds=o.seconds, ends=EARLIER if without else '', table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
         if o.check:
-            if open(o.page).read() != made:
+            if old != made:
                 raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
             return
-        with open(o.page, 'w') as f:
-            f.write(made)
+        replace(o.page, made)
         return
     if any(map(wanted, [*TASKS, LONG])):
         print(table(known, TASKS, [LONG, *METHODS]))
@@ -420,5 +427,5 @@ if __name__ == '__main__':
     except KeyboardInterrupt:
         print('table.py: stopped; the same call continues', file=sys.stderr)
         sys.exit(130)
-    except OSError as problem:  # of a file, or of a full disk
+    except (OSError, UnicodeError) as problem:  # of a file, or of a full disk
         sys.exit(f'table.py: {problem}')

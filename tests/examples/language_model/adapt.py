@@ -56,6 +56,17 @@ def tune():
     assert f"{rows[1][3]:.2f}" == f"{perplexity(evaluate(*CACHE)):.2f}" and rows[0][1] == perplexity(evaluate())
     best = re.search(r"best        (--cache .*): perplexity ([\d.]+)\n", out)
     assert float(best.group(2)) == min(x for row in rows for x in row[1:]) == perplexity(evaluate(*best.group(1).split()))
+    # Several windows: each as if it were alone.
+    grid = ["--cache-flatness", 0, 0.5, "--cache-weight", 0.1, 0.2]
+    alone = {w: run("tune", "--model", "m", "--text", "valid.txt", "--cache-window", w, *grid, "--json").stdout for w in (3, 50, 80)}
+    alone = {w: json.loads(out.splitlines()[-1]) for w, out in alone.items()}
+    found = json.loads(run("tune", "--model", "m", "--text", "valid.txt", "--cache-window", 3, 50, 80, *grid, "--json").stdout.splitlines()[-1])
+    assert found["trials"] == [trial for one in alone.values() for trial in one["trials"]], found
+    best = min((one["best"] for one in alone.values()), key=lambda b: b["perplexity"])
+    assert found["best"] == best, (found, alone)
+    edge = {e["option"]: e for e in found["edge"]}.get("--cache-window")
+    window = int(re.search(r"--cache-window (\d+)", best["options"]).group(1))
+    assert (edge and edge["value"]) == {3: 3, 50: None, 80: 80}[window] and all(x == int(x) for x in (edge or {"try": []})["try"]), found
     # The window is the one asked for, though this text is shorter: the next may not be.
     for window, asked in [(5000, ["--cache-window", 5000]), (2000, [])]:
         out = run("tune", "--model", "m", "--text", "valid.txt", *asked, "--cache-flatness", 0.5, "--cache-weight", 0.2).stdout
@@ -96,6 +107,11 @@ def edges():
     assert found("--cache-flatness", 2, "--cache-weight", 0.4)[1] == []  # one of each: nothing was compared
     printed, edge = found("--cache-flatness", 0.1, 0.2, "--cache-weight", 0, 0.5)
     assert edge == [] and " --cache-weight 0: perplexity " in printed, printed  # the limit; without the cache any flatness is as good
+    one = ["--cache-flatness", 2, "--cache-weight", 0.4]
+    printed, edge = found("--cache-window", 1, 2, *one)
+    assert edge == [{"option": "--cache-window", "value": 2, "try": [2, 3, 4, 6]}] and printed.endswith("; try --cache-window 2 3 4 6\n"), printed
+    run("tune", "--model", "m", "--text", "again.txt", "--cache-window", *edge[0]["try"], *one)
+    assert found("--cache-window", 10**6, 2 * 10**6, *one)[1] == []  # both longer than the text
     printed, edge = found("--dynamic", "sgd", "--dynamic-rate", 0.01, 0.1)
     assert edge == [{"option": "--dynamic-rate", "value": 0.1, "try": [0.1, 0.15, 0.2, 0.3]}] and "the largest --dynamic-rate of those" in printed, edge
     printed, edge = found("--dynamic", "sgd", "--dynamic-rate", 0.2, 50, "--dynamic-decay", 0.001)
@@ -127,6 +143,7 @@ def wrong():
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-rate", "1e300", says="rate = 1e+300")
     refuses("tune", "--cache-weight", 0.1, -0.1, says="weight = -0.1")
     refuses("tune", "--dynamic", "sgd", "--cache-flatness", 0.5, "1e300", says="--cache-flatness is 1e+300, expected at most 3.40282e+38 with --dynamic")
+    refuses("tune", "--dynamic", "sgd", "--cache-window", 5, 9, says="--cache-window has 2 values, expected one with --dynamic")
     refuses("tune", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
     # Numbers are checked before any file is read.
     for command in "evaluate", "tune":

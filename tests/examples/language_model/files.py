@@ -42,8 +42,10 @@ def outputs_that_clash():
     # found before the work begins, not after it
     for arguments in [["--model", "none/m"], ["--model", "m", "--log", "none/log"]]:
         unchanged("train", *TEXTS, *arguments, "--epochs", 10**6, says="'none/', which does not exist", keep="none")
-    unchanged("train", "--model", "m", *TEXTS, "--log", "/dev/null", says="not a regular file", keep="/dev/null")
-    for name in ["link.txt", "hard.txt", "dangling", "dangling.train"]:
+    os.mkfifo("pipe")
+    for name in ["/dev/null", "pipe"]:
+        unchanged("train", "--model", "m", *TEXTS, "--log", name, says="not a regular file", keep=name)
+    for name in ["link.txt", "hard.txt", "dangling", "dangling.train", "pipe"]:
         os.remove(name)
 
 
@@ -183,6 +185,15 @@ def two_trainings():
     os.remove("alias")
 
 
+def lock_that_is_replaced():
+    """A file that another program has put in the place of the lock, which is empty, is not removed with the training."""
+    program = begin("held", stdout=subprocess.DEVNULL)
+    run("convert", "--model", "model", "--store", "bf16", "--to", "held.lock")
+    program.send_signal(signal.SIGINT)
+    assert program.wait(timeout=60) == 130
+    run("evaluate", "--model", "held.lock", "--text", "valid.txt")
+
+
 def permissions_and_links():
     os.mkdir("place")
     train("place/m", *TEXTS, "--epochs", 1)
@@ -224,7 +235,7 @@ with Folder():
     train("model", *TEXTS, "--epochs", 1)
     json.loads(tensors("model")[1]["language_model"])
     CHECKS = [outputs_that_clash, trainings, outputs_that_are_replaced, places_that_cannot_be_seen, standard_output, signals, file_size_limit,
-              two_trainings, permissions_and_links, killed_writers]
+              two_trainings, lock_that_is_replaced, permissions_and_links, killed_writers]
     if os.environ.get("ISOGLOSS_EACH"):  # every check by itself, to see which of them hold
         failed = []
         for check in CHECKS:

@@ -1,5 +1,6 @@
 """train --start: networks that begin as a linear dynamical system. LDS_TEXT in the environment names that program."""
 import os
+import shlex
 import subprocess
 
 from program import Folder, floats, number, read, run, sentences, tensors, write
@@ -20,11 +21,13 @@ def parameters(model):
 def begins_as_two_calls_do():
     """In one call as by `lds_text start` and --start-from, for every cell: what the system does not set is as it is drawn."""
     for cell in ["rnn", "lstm", "gru", "rhn"]:
-        lds_text("start", "--model", "system", "--cell", cell, "--out", "begun")
+        said = lds_text("start", "--model", "system", "--cell", cell, "--out", "begun")
         how = [*TEXTS, "--rate", 0.1, "--epochs", 1]
         out = run("train", "--model", "one", *how, "--start", "system", "--cell", cell).stdout
         assert "parameters to start with: 'system'" in out and f"1 x 4 {cell}, free head, loss ce" in out, out
-        run("train", "--model", "two", *how, "--start-from", "begun")
+        program, *printed = shlex.split(said.split(": ", 1)[1])
+        assert program == "language_model" and ("--rate" in printed) == (cell == "rnn"), said
+        run(*printed, *how, "--model", "two")
         one, two = parameters("one"), parameters("two")
         assert one.keys() == two.keys() and one["E"] == two["E"] and one["softmax.W"] == two["softmax.W"], cell
         assert all(one[name] == two[name] for name in one), cell

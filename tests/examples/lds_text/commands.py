@@ -158,6 +158,12 @@ def check_slow():
     assert enough > 3 and "slowest" not in run(*fit, "--em-lags", 5 * enough), output
 
 
+def options_of(path):
+    """The options that a model of language_model stores."""
+    file = content(path)
+    return json.loads(json.loads(file[8:8 + int.from_bytes(file[:8], "little")])["__metadata__"]["language_model"])
+
+
 def check_network():
     """A network is saved, goes on where it was stopped to the same bits, and starts over the words of a system."""
     texts = ["--train", "text", "--valid", "dev", "--batch", 4, "--bptt", 10, "--threads", 1]
@@ -189,6 +195,12 @@ def check_network():
     run("rnn", "--model", "once", "--units", 4, *texts, status=1, says="--units has no effect with --model")
     run("rnn", *texts, "--vocabulary", 5, "--vocabulary-from", "once", status=1, says="--vocabulary has no effect")
     run("rnn", *texts, "--save", "text", status=1, says="it was left unchanged")
+    assert options_of("net")["level"] == "word", options_of("net")
+    letters = sorted({c for line in content("text").decode().splitlines() for c in line})
+    write("letters", "isogloss-vocabulary\t1\nlevel\tcharacter\neos_per_line\ttrue\nunk\t<unk>\neos\t<eos>\n"
+          f"types\t{len(letters) + 2}\n" + "".join(f"{c}\t1\n" for c in letters) + "<eos>\t1\n<unk>\t0\n")
+    run("rnn", *texts, "--vocabulary-from", "letters", "--units", 4, "--epochs", 1, "--save", "of.letters")
+    assert options_of("of.letters")["level"] == "character", options_of("of.letters")
 
 
 def check_later_test(arguments):
@@ -515,13 +527,14 @@ def check_figures():
 def check_start():
     """A model of language_model: parameters of one layer, vocabulary, and options as JSON."""
     for cell, name in (("rnn", "rnn1.W"), ("lstm", "lstm1.W")):
-        said = run("start", "--model", "once", "--out", f"{cell}.start", "--cell", cell, says=f"--start-from {cell}.start")
-        assert said.endswith("--head free --rate 0.1\n" if cell == "rnn" else "--head free\n"), said
-        file = content(f"{cell}.start")
+        said = run("start", "--model", "once", "--out", f"{cell} start", "--cell", cell)
+        rate = " --rate 0.1" if cell == "rnn" else ""
+        assert said.endswith(f": language_model train --start-from '{cell} start' --model FILE{rate}\n"), said
+        file = content(f"{cell} start")
         length = int.from_bytes(file[:8], "little")
         head = json.loads(file[8:8 + length])
         assert {"E", name, "softmax.W", "softmax.b", "state/vocabulary"} <= set(head), head
-        options = json.loads(head["__metadata__"]["language_model"])
+        options = options_of(f"{cell} start")
         assert (options["cell"], options["units"], options["layers"], options["head"]) == (cell, 4, 1, "free"), options
     run("start", "--model", "once", "--out", "text", status=1, says="it was left unchanged")
     run("start", "--model", "once", "--out", "wrong.start", "--cell", "lstm", "--init", 0, status=1, says="--init is 0, expected a number above 0")

@@ -210,6 +210,8 @@ def check_wrong_input():
     run("--counts", "x", status=1, says="give --text to count")
     run("--counts", "x", "--vocabulary", 9, status=1, says="give --text to count")
     run("--text", "missing", *BOUNDED, "--counts", "x", status=1, says="missing")
+    for option in ("--vocabulary-to", "--tokens-to"):
+        run("--text", "text", *BOUNDED, "--counts", "x", option, "x.lock", status=1, says=f"{option} 'x.lock' is the file that --counts writes")
     assert not os.path.exists("x.spill") and not os.path.exists("x.lock")
 
 

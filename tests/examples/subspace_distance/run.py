@@ -51,6 +51,16 @@ def resumes():
     write("subspace_distance.csv", "".join(kept))
     assert run(*SMALL, "--epochs", 8, "--resume", "--svg", "").stdout.count("epoch 8:") == 1
     assert read("subspace_distance.csv") == before  # to the bit
+    # a training that is complete in one sweep is not made again because the other has a part of it
+    for part in ["beta,1,10,0,8,", "tau,1,10,0,8,"]:
+        kept = [line for line in before.decode().splitlines(True) if not line.startswith(part)]
+        assert len(kept) == 4 * 9, part
+        write("part.csv", "".join(kept))
+        if part.startswith("beta"):
+            assert "epoch" not in run(*BETAS[:-2], "--taus", "2,10", "--sweep", "tau", "--epochs", 8, "--resume", "--csv", "part.csv", "--svg", "").stdout
+            assert read("part.csv").decode().splitlines(True) == kept
+        assert "epoch" not in run(*SMALL, "--epochs", 8, "--resume", "--csv", "part.csv", "--svg", "").stdout
+        assert sorted(read("part.csv").splitlines()) == sorted(before.splitlines()), part
     os.remove("subspace_distance.svg")
     run("--plot-only")
     assert os.path.exists("subspace_distance.svg")

@@ -107,6 +107,15 @@ def page():
         assert f.read() == made  # --check writes nothing
     run(*how)
     run(*how, '--check')
+    with open('page.md', 'rb') as f:
+        whole = f.read()
+    plain = {**os.environ, 'LC_ALL': 'C', 'PYTHONCOERCECLOCALE': '0', 'PYTHONUTF8': '0'}  # an encoding without the characters of the page
+    for more in [], ['--check']:
+        done = subprocess.run(call(*how, *more), capture_output=True, text=True, timeout=120, check=False, env=plain)
+        with open('page.md', 'rb') as f:
+            assert done.returncode == 0 and f.read() == whole and not os.path.exists('page.md.new'), done
+    done = subprocess.run(call(*how[:-2]), capture_output=True, text=True, timeout=120, check=False, env=plain)  # cannot be printed there
+    assert done.returncode == 1 and done.stderr.startswith('table.py: ') and done.stderr.count('\n') == 1, done
     assert '--check needs --page' in run(*how[:-2], '--check', status=2)
     with open('mine.md', 'w') as f:
         f.write('notes of my own')
