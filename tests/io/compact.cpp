@@ -217,6 +217,13 @@ TEST_CASE("A graph is loaded from a file of fewer bytes", "[io][compact]") {
     REQUIRE_THROWS_WITH(c.load(small, Restore::parameters),
                         Catch::Matchers::ContainsSubstring(
                             "'E' is BF16 [5, 4], expected F32 [5, 4]; load io::widened<float>(file)"));
+    const std::vector<std::int8_t> bare(20);  // without scales there is nothing to widen it with
+    write_safetensors(dir / "i", std::vector{of("E", DType::i8, {5, 4}, bare)});
+    REQUIRE_THROWS_MATCHES(c.load(Safetensors::open(dir / "i"), Restore::parameters), FileError,
+                           says("'E' is I8 [5, 4], expected F32 [5, 4]") && !says("widened"));
+    write_compact(dir / "i", Safetensors::open(dir / "f"), Compact::int8);
+    REQUIRE_THROWS_MATCHES(c.load(Safetensors::open(dir / "i"), Restore::parameters), FileError,
+                           says("'E' is I8 [5, 4], expected F32 [5, 4]; load io::widened<float>(file)"));
     g.value(E)(3, 2) = 9;
     c.load(widened(small), Restore::parameters);
     REQUIRE(g.value(E)(3, 2) == Approx(before).epsilon(1. / 256));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <isogloss/io.hpp>
 #include <isogloss/lds/files.hpp>
@@ -178,6 +179,30 @@ TEST_CASE("Word vectors are the old or the new ones, whatever call fails", "[io]
         all_or_error<std::vector<float>>(dir / "v", vectors.values,
                                          [&] { return read_word_vectors(dir / "v").values; });
     }
+}
+
+TEST_CASE("What replaces a private file is private from the start, whatever call fails", "[io][failing]") {
+    namespace fs = std::filesystem;
+    TemporaryDirectory dir;
+    const auto path = put(dir / "x", "old");
+    constexpr auto others = fs::perms::group_all | fs::perms::others_all;
+    fs::permissions(path, others, fs::perm_options::remove);
+    int opened = 0;
+    for (int k = 0;; ++k) {
+        INFO("call " << k << " is not permitted");
+        failing::begin({k, EPERM, true});
+        try {
+            const file::OutputFile out(path);
+            failing::end();
+            ++opened;
+            for (const auto& entry : fs::directory_iterator(dir.path()))
+                REQUIRE((entry.status().permissions() & others) == fs::perms::none);
+        } catch (const FileError&) {
+            failing::end();
+        }
+        if (!failing::failed) break;
+    }
+    REQUIRE(opened >= 4);  // without its owner, its permissions, a lock
 }
 
 TEST_CASE("A log has its rows or those and a new one, whatever call fails", "[io][failing]") {

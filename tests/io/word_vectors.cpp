@@ -303,9 +303,43 @@ TEST_CASE("Faulty binary is refused with its word", "[io][word_vectors]") {
     refused("2 2\n" + a + "b " + bits(3) + bits(std::numeric_limits<float>::infinity()),
             "word 2 of 2, from byte 14", "'b'", "number 2 is not finite");
     refused("2 2\n" + a + " " + bits(3) + bits(4) + "\n", "word 2 of 2", "'' is not a word");
-    refused("1 2\naaaaaaaaaaaaaa", "word 1 of 1", "truncated");
+    refused("1 2\naaaaaaaaaaaaaa", "word 1 of 1", "truncated or not in this format");
     refused("1 2\naaaaaaaaaa " + bits(1), "truncated");
     refused("1 2\na\tb " + bits(1) + bits(2), "'a\\x09b' is not a word");
+}
+
+TEST_CASE("A file without line ends or spaces is not read whole", "[io][word_vectors][errors]") {
+    TemporaryDirectory dir;
+    const std::string endless(3'000'000, 'x');
+    const auto stops = [&](const std::string& bytes, auto&& read, const auto&... reason) {
+        WordVectorReader r(put(dir / "f", bytes), 300'000);
+        REQUIRE_THROWS_MATCHES(read(r), FileError, says(dir / "f", reason...));
+        REQUIRE(r.in.position() < 1'000'000);
+    };
+    const auto text = [](WordVectorReader& r) {
+        while (r.text_row()) {
+        }
+    };
+    stops(endless, text, "line 1 is longer than 300000 bytes", "word vectors?");
+    stops("a 1\nb 2\n" + endless, text, "line 3 is longer than 300000 bytes");
+    stops(
+        endless, [](WordVectorReader& r) { r.header(2); }, "line 1 is longer");
+    stops(
+        "1 2\n" + endless, [](WordVectorReader& r) { r.binary_row(0, r.header(4)); },
+        "word 1 of 1, from byte 4", "is not a word; expected 1 to 65536 bytes");
+
+    std::string word(most_word_bytes, 'x');  // the longest
+    for (const Format format : formats) {
+        const WordVectors v{{"a", word}, 2, {1, 2, 3, 4}};
+        write_word_vectors(dir / "v", v, format);
+        REQUIRE(same(read_as(format, dir / "v"), v));
+    }
+    word += 'x';
+    REQUIRE_THROWS_MATCHES(write_word2vec_binary(dir / "v", {{word}, 1, {1}}), DataError, says("too long"));
+    REQUIRE_THROWS_MATCHES(read_word2vec_binary(put(dir / "f", "1 1\n" + word + " " + bits(1))), FileError,
+                           says("is not a word; expected 1 to 65536 bytes"));
+    REQUIRE_THROWS_MATCHES(read_glove_text(put(dir / "f", word + " 1\n")), FileError,
+                           says("line 1", "is not a word; expected 1 to 65536 bytes"));
 }
 
 TEST_CASE("A file cut or changed anywhere is read whole or refused", "[io][word_vectors]") {

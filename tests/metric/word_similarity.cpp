@@ -39,6 +39,14 @@ TEST_CASE("word_similarity correlates cosines with scores and counts what is unk
     REQUIRE(std::isnan(word_similarity(table, std::span(pairs).last(1)).spearman));
     for (auto& pair : pairs) pair.score = 2;
     REQUIRE(std::isnan(word_similarity(table, pairs).spearman));
+    // Cosines are equal whatever float makes of the rows: in one dimension all are 1, as are those of equal rows.
+    const std::vector<std::string> names = {"a", "d", "e"};
+    const std::vector<ScoredPair> scored = {{"a", "e", 1}, {"a", "d", 2}},
+                                  themselves = {{"a", "a", 1}, {"d", "d", 2}, {"e", "e", 3}};
+    const WordTable line(names, 1, std::vector<float>{3, 41, 11});
+    REQUIRE(std::isnan(word_similarity(line, scored).spearman));
+    const WordTable space(names, 3, std::vector<float>{3, 41, 11, 7, -2, 5, 0.1f, 9, -31});
+    REQUIRE(std::isnan(word_similarity(space, themselves).spearman));
 }
 
 TEST_CASE("Word-similarity sets are read, or refused with their line", "[metric][word_similarity][errors]") {

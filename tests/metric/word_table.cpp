@@ -20,6 +20,8 @@ TEST_CASE("WordTable holds unit vectors and finds words", "[metric][word_table]"
     REQUIRE(table.row(table.find("a"))[0] == Approx(0.6f));
     REQUIRE(table.word(table.find("b")) == "b");
 
+    REQUIRE(table.cosine(0, 0) == 1);  // though the row, 0.6f and 0.8f, is longer
+
     const WordTable one_case(words, 2, values, {.fold_case = true});
     REQUIRE(one_case.size() == 2);
     REQUIRE(one_case.find("b") == one_case.find("B"));  // the first in the table

@@ -146,15 +146,20 @@ TEST_CASE("Memory does not grow with a text that is encoded and mapped", "[text]
     for (int i = 0; i < 50'000; ++i) text += "the cat the mat\n";
     put(scratch / "short.txt", text);
     put(scratch / "long.txt", text + text + text + text);
-    // As many calls of operator new for 1,000,000 tokens as for 250,000: no buffer grows with the text.
+    // As many calls of operator new for 1,000,000 tokens as for 250,000: no buffer grows with the text. All tokens of
+    // the long one would take 4,000,000 bytes.
     const auto calls = [&](const std::string& name) {
         const auto before = allocations();
+        const MostBytes encoding;
         Corpus::encode(scratch / (name + ".txt"), scratch / (name + ".tokens"), v);
+        REQUIRE(encoding.most() < 2'000'000);
         const auto encoded = allocations();
+        const MostBytes mapping;
         Index predicted = 0;
         const auto corpus = Corpus::map(scratch / (name + ".tokens"), v);
         for (const auto& batch : corpus.batches({.time = 35, .batch = 20})) predicted += batch.predicted;
         REQUIRE(predicted >= 249'980);
+        REQUIRE(mapping.most() < 2'000'000);
         return std::pair(encoded - before, allocations() - encoded);
     };
     calls("short");  // what is allocated once, in whatever order the tests run
@@ -272,6 +277,12 @@ TEST_CASE("A part of a corpus is what the same tokens alone would be", "[text][c
     REQUIRE(tokens_of(plain) == Stream{0, 1});
     REQUIRE((plain.unknowns() == 0 && plain.lines() == 0));
 
+    // A word that is spelled as line ends would be is not one where they are not tokens.
+    const auto words = Vocabulary::from_words({"a", "<eos>"}, {}, {.eos_per_line = false});
+    const auto line = read("a <eos> a <eos> a\n", words);
+    REQUIRE(line.lines() == 1);
+    REQUIRE(line.part(0, 5, words).lines() == 0);
+
     // Of a mapped file, which lives as long as the part does.
     Corpus::encode(put(scratch / "x.txt", text), scratch / "x.tokens", v);
     const auto mapped = Corpus::map(scratch / "x.tokens", v).part(3, 6, v);
@@ -282,4 +293,12 @@ TEST_CASE("A part of a corpus is what the same tokens alone would be", "[text][c
                                says("memory", isogloss::message("tokens ", first, " to ", last), "<= 10"));
     REQUIRE_THROWS_MATCHES(whole.part(0, 3, Vocabulary::from_words({"a", "<eos>"})), DataError,
                            says("5 types", "2"));
+    const auto other = Vocabulary::from_words({"the", "<eos>", "cat", "mat", "dog"});
+    const auto again = Corpus::map(scratch / "x.tokens", v);
+    for (const auto* corpus : {&whole, &part, &mapped, &again}) {
+        REQUIRE(corpus->fits(Vocabulary::from_words(v.words())));  // counts do not matter
+        REQUIRE_THROWS_MATCHES(corpus->part(0, 3, other), DataError, says("another vocabulary of 5 types"));
+    }
+    const auto bare_tokens = Corpus::from_tokens({0, 1, 2}, 5);  // know only the size
+    REQUIRE(bare_tokens.part(0, 2, other).size() == 2);
 }

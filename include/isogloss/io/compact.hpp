@@ -34,16 +34,6 @@ inline float half_to_float(std::uint16_t bits) {
 
 namespace detail {
 
-/// Name of the tensor of scales of an int8 table.
-inline std::string scale_name(std::string_view table) { return std::string(table) + ".scale"; }
-
-/// The scales of an int8 table, I8 [rows, …] with F32 [rows] as `name.scale`; null if it is not one.
-inline const TensorView* scales(const Safetensors& file, const TensorView& t) {
-    if (t.dtype != DType::i8 || t.shape.empty()) return nullptr;
-    const TensorView* const s = file.find(scale_name(t.name));
-    return s && s->dtype == DType::f32 && s->shape == std::vector<Index>{t.shape[0]} ? s : nullptr;
-}
-
 /// Calls f(i, number) for the elements of the stored type S, of any alignment.
 template <class S, class F> void each_number(const TensorView& t, F&& f) {
     const Index n = std::ssize(t.bytes) / Index{sizeof(S)};

@@ -28,8 +28,10 @@ struct Mismatch {
 namespace detail {
 
 /// What io::widened can do about a tensor of narrower numbers than expected, or "".
-inline std::string how_to_widen(const TensorView& found, const TensorSpec& expected) {
-    const bool is_table = found.dtype == DType::f16 || found.dtype == DType::bf16 || found.dtype == DType::i8;
+inline std::string how_to_widen(const Safetensors& file, const TensorView& found,
+                                const TensorSpec& expected) {
+    const bool is_table =
+        found.dtype == DType::f16 || found.dtype == DType::bf16 || scales(file, found) != nullptr;
     const bool to_double = expected.dtype == DType::f64 && (is_table || found.dtype == DType::f32);
     if (found.shape != expected.shape || !(to_double || (expected.dtype == DType::f32 && is_table)))
         return "";
@@ -58,7 +60,7 @@ inline Mismatch compare(std::span<const TensorSpec> expected, const Safetensors&
         if (!found) m.missing.push_back(in_quotes(e.name) + " " + described(e));
         else if (found->dtype != e.dtype || found->shape != e.shape)
             m.misshapen.push_back(in_quotes(e.name) + " is " + described(*found) + ", expected " +
-                                  described(e) + detail::how_to_widen(*found, e));
+                                  described(e) + detail::how_to_widen(file, *found, e));
     }
     for (const TensorView& t : file.tensors()) {
         const bool is_ignored = std::any_of(ignored.begin(), ignored.end(), [&t](std::string_view prefix) {

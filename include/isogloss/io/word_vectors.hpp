@@ -83,6 +83,10 @@ inline std::optional<float> parse_float(std::string_view digits) {
     return value;
 }
 
+/// Longest word in a file of word vectors, and longest line of one in text; bytes. A file of something else may go on
+/// without an end of either.
+inline constexpr std::size_t most_word_bytes = std::size_t{1} << 16, most_line_bytes = std::size_t{1} << 28;
+
 namespace detail {
 
 /// Whether a character separates words and numbers in a line of text.
@@ -106,13 +110,14 @@ inline std::string_view before_blank(std::string_view line) {
 
 }  // namespace detail
 
-/// Whether a word can be stored in a format, by default in all of them: not empty, no line end, carriage return or NUL,
-/// and no space or tab. In text it may contain spaces and tabs, as ". . ." in the file glove.840B.300d, if it neither
-/// begins nor ends with one and no number follows one, so that it is clear where the vector begins. (The first word of
-/// GloVe text may not: the file does not say how many numbers follow it.)
+/// Whether a word can be stored in a format, by default in all of them: not empty or longer than most_word_bytes, no line
+/// end, carriage return or NUL, and no space or tab. In text it may contain spaces and tabs, as ". . ." in the file
+/// glove.840B.300d, if it neither begins nor ends with one and no number follows one, so that it is clear where the
+/// vector begins. (The first word of GloVe text may not: the file does not say how many numbers follow it.)
 inline bool is_storable_word(std::string_view word,
                              WordVectorFormat format = WordVectorFormat::word2vec_binary) {
-    if (word.empty() || word.find_first_of(std::string_view("\n\r\0", 3)) != std::string_view::npos)
+    if (word.empty() || word.size() > most_word_bytes ||
+        word.find_first_of(std::string_view("\n\r\0", 3)) != std::string_view::npos)
         return false;
     std::string_view rest = word;
     rest.remove_prefix(detail::before_blank(word).size());
@@ -128,14 +133,17 @@ inline bool is_storable_word(std::string_view word,
 /// Reads the parts common to the three formats. Used by the read functions below.
 class WordVectorReader {
 public:
-    /// Opens a file, which must not be empty.
-    explicit WordVectorReader(const std::filesystem::path& path) : in(path.string()) {
+    /// Opens a file, which must not be empty; a line longer than `most_line` bytes is refused.
+    explicit WordVectorReader(const std::filesystem::path& path, std::size_t most_line = most_line_bytes)
+        : in(path.string()), most_line_(most_line) {
         if (in.bytes() == 0) in.refuse("the file is empty");
     }
 
     /// Reads up to the next line end, as Reader::until; a byte order mark before the first line is dropped.
     bool line(std::string_view& out) {
-        const bool ended = in.until('\n', out);
+        const bool ended = in.until('\n', out, most_line_);
+        if (out.size() > most_line_)
+            in.refuse("line ", line_ + 1, " is longer than ", most_line_, " bytes; are these word vectors?");
         if (line_++ == 0 && out.starts_with(byte_order_mark)) out.remove_prefix(byte_order_mark.size());
         return ended;
     }
@@ -217,8 +225,10 @@ public:
             return message("word ", number + 1, " of ", count, ", from byte ", byte);
         };
         std::string_view piece;
-        if (!in.until(' ', piece)) in.refuse(place(), ": the file ends in the middle; it is truncated");
-        if (piece.starts_with('\n')) piece.remove_prefix(1);  // the line end of the word before
+        constexpr std::size_t most = most_word_bytes + 1;  // with the line end of the word before
+        if (!in.until(' ', piece, most) && piece.size() <= most)
+            in.refuse(place(), ": the file ends in the middle; it is truncated or not in this format");
+        if (piece.starts_with('\n')) piece.remove_prefix(1);
         word(piece, WordVectorFormat::word2vec_binary, "word ", 1, place);
         const std::size_t begin = vectors.values.size();
         vectors.values.resize(begin + vectors.dimension);
@@ -238,14 +248,15 @@ private:
     template <class Place>
     void word(std::string_view w, WordVectorFormat format, const char* unit, Index first, Place&& place) {
         if (!is_storable_word(w, format))
-            in.refuse(place(), ": ", in_quotes(w),
-                      " is not a word; expected at least one character, and no space, tab, line end or NUL");
+            in.refuse(place(), ": ", in_quotes(w), " is not a word; expected 1 to ", most_word_bytes,
+                      " bytes, and no space, tab, line end or NUL");
         const Index i = vectors.words.size();
         if (const Index twin = vectors.words.insert(w); twin != i)
             in.refuse(unit, i + first, ": the word ", in_quotes(w), " appears twice, first in ", unit,
                       twin + first);
     }
 
+    std::size_t most_line_;
     Index line_ = 0;
     bool begins_as_word2vec_ = false;  // the first word and its number could be the header of word2vec
 };
@@ -258,7 +269,7 @@ private:
 ///
 /// Errors   FileError with file and line: an empty file, a first line that is not two numbers or announces
 ///          more than the file can hold, another number of words or values than announced, a value that is
-///          not finite or overflows a float, an empty word, a duplicate word.
+///          not finite or overflows a float, an empty word, a duplicate word, a word or a line that is too long.
 inline WordVectors read_word2vec_text(const std::filesystem::path& path) {
     WordVectorReader r(path);
     const Index count = r.header(2);  // a number is a space and a digit
@@ -279,7 +290,7 @@ inline WordVectors read_word2vec_binary(const std::filesystem::path& path) {
     const Index count = r.header(4);
     for (Index i = 0; i < count; ++i) r.binary_row(i, count);
     std::string_view rest;
-    r.in.until('\n', rest);
+    r.in.until('\n', rest, 0);
     if (!rest.empty() || r.in.remaining() != 0)
         r.in.refuse("line 1 promises ", count,
                     " words, but bytes follow after the last; the file is damaged or not in word2vec's "
@@ -371,11 +382,12 @@ inline void require_storable(const WordVectors& v,
         std::ssize(v.values) / rows != v.dimension)
         throw DataError("word vectors: ", rows, " words, dimension ", v.dimension, ", ", v.values.size(),
                         " values; expected words · dimension values, and at least one word");
-    const char* const fault = format == WordVectorFormat::word2vec_binary
-                                  ? "is empty or holds a space, tab, line end or NUL; rename or remove it, "
-                                    "or write text, where words may hold spaces"
-                                  : "is empty, holds a line end or NUL, or has a space at an end or before a "
-                                    "number; rename or remove it";
+    const char* const fault =
+        format == WordVectorFormat::word2vec_binary
+            ? "is empty or too long or holds a space, tab, line end or NUL; rename or remove it, "
+              "or write text, where words may hold spaces"
+            : "is empty or too long, holds a line end or NUL, or has a space at an end or before a "
+              "number; rename or remove it";
     for (Index i = 0; i < rows; ++i) {
         if (!is_storable_word(v.words[i], format))
             throw DataError("word vectors: word ", i, ", ", in_quotes(v.words[i]), ", cannot be stored: it ",

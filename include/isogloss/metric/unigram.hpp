@@ -24,6 +24,9 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
     if (corpus.vocabulary_size() != vocabulary.size())
         throw DataError("unigram model: '", corpus.source(), "' has tokens of ", corpus.vocabulary_size(),
                         " types, but the vocabulary has ", vocabulary.size());
+    if (!corpus.fits(vocabulary))
+        throw DataError("unigram model: '", corpus.source(), "' was read with another vocabulary of ",
+                        vocabulary.size(), " types; give that one");
     require<DataError>("unigram model", "add", add, 0);
     const double mass =
         static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());

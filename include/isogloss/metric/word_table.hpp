@@ -80,8 +80,15 @@ public:
     const std::string& word(Index i) const { return index_.words()[require_index(i)]; }
     /// Its vector, of norm 1.
     const float* row(Index i) const { return unit_.data() + require_index(i) * dimension_; }
-    /// Cosine of the angle between two words' vectors.
-    double cosine(Index i, Index j) const { return kernel::plain::dot(dimension_, row(i), row(j)); }
+    /// Cosine of the angle between two words' vectors, -1 … 1; exactly 1 for equal rows, whose norm is 1 only within
+    /// the precision of float.
+    double cosine(Index i, Index j) const {
+        const auto dot = [this](const float* x, const float* y) {
+            return kernel::plain::dot(dimension_, x, y);
+        };
+        const float *const a = row(i), *const b = row(j);
+        return std::clamp(dot(a, b) / std::sqrt(dot(a, a) * dot(b, b)), -1., 1.);
+    }
 
 private:
     Index require_index(Index i) const {

@@ -93,6 +93,7 @@ public:
         corpus.info_ = file->info();
         corpus.owner_ = std::move(file);
         corpus.types_ = vocabulary.size();
+        corpus.vocabulary_ = vocabulary.checksum();
         corpus.source_ = token_path;
         return corpus;
     }
@@ -103,6 +104,11 @@ public:
     std::span<const Token> tokens() const { return tokens_; }
     /// V, the size of the vocabulary.
     Index vocabulary_size() const { return types_; }
+    /// Whether a vocabulary is the one that the tokens were read with, but for its counts; of bare tokens only the
+    /// size is known.
+    bool fits(const Vocabulary& vocabulary) const {
+        return vocabulary.size() == types_ && (vocabulary_ == 0 || vocabulary.checksum() == vocabulary_);
+    }
     /// Number of `unk` tokens; 0 from bare tokens, for which it is unknown.
     Index unknowns() const { return info_.unknowns; }
     /// Lines of the text; 0 from bare tokens, for which it is unknown.
@@ -113,8 +119,8 @@ public:
     const std::string& source() const { return source_; }
 
     /// Tokens first … last-1 as a corpus that shares them; `vocabulary` is the one they were read with. Its
-    /// number of lines is that of the line ends among them. Throws DataError unless 0 ≤ first < last ≤ size(),
-    /// and for a vocabulary of another size.
+    /// number of lines is that of the line ends among them, 0 where these are not tokens. Throws DataError unless
+    /// 0 ≤ first < last ≤ size(), and for another vocabulary.
     Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
         if (first < 0 || first >= last || last > size())
             throw DataError(source_, ": tokens ", first, " to ", last,
@@ -122,6 +128,9 @@ public:
         if (vocabulary.size() != types_)
             throw DataError(source_, ": it was read with a vocabulary of ", types_, " types, found one of ",
                             vocabulary.size());
+        if (!fits(vocabulary))
+            throw DataError(source_, ": it was read with another vocabulary of ", types_,
+                            " types; give that one");
         Corpus c = *this;
         c.tokens_ = tokens_.subspan(first, last - first);
         const auto count = [&c](bool there, Token t) {
@@ -129,7 +138,7 @@ public:
         };
         c.info_.tokens = c.size();
         c.info_.unknowns = count(vocabulary.has_unk(), vocabulary.has_unk() ? vocabulary.unk() : 0);
-        c.info_.lines = count(vocabulary.has_eos(), vocabulary.has_eos() ? vocabulary.eos() : 0);
+        c.info_.lines = count(vocabulary.eos_per_line(), vocabulary.eos_per_line() ? vocabulary.eos() : 0);
         file::TokenHash hash;
         hash.add(c.tokens_);
         c.info_.checksum = hash.value();
@@ -157,8 +166,10 @@ private:
     static Corpus read(file::LineReader& lines, const Vocabulary& vocabulary) {
         std::vector<Token> tokens;
         const Index unknowns = translate(lines, vocabulary, tokens, [] {});
-        return Corpus(std::move(tokens), vocabulary.size(), {.unknowns = unknowns, .lines = lines.line()},
+        Corpus corpus(std::move(tokens), vocabulary.size(), {.unknowns = unknowns, .lines = lines.line()},
                       lines.name());
+        corpus.vocabulary_ = vocabulary.checksum();
+        return corpus;
     }
 
     // Appends the tokens of all lines; `flush` is called after each line and may consume them. Returns
@@ -184,6 +195,7 @@ private:
     std::shared_ptr<const void> owner_;
     TokenStreamInfo info_;
     Index types_ = 0;
+    std::uint64_t vocabulary_ = 0;  // checksum of the vocabulary; 0: bare tokens
     std::string source_;
 };
 

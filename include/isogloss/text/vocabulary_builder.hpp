@@ -45,7 +45,7 @@ inline VocabularyOptions with_spellings(VocabularyOptions options, const std::st
         const bool spaced = options.level == Level::word && std::any_of(name.begin(), name.end(), is_space);
         if (spaced || bad_byte(name))
             throw DataError(where, ": ", in_quotes(name), " cannot stand for unknown words or line ends; ",
-                            spaced ? "a word has no white space" : "it is not valid UTF-8");
+                            spaced ? "a word has no white space" : "it is not valid UTF-8, or holds NUL");
     }
     return options;
 }
