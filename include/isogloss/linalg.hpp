@@ -118,7 +118,8 @@ template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T>
     require_valid("A", a), require_valid("B", b), require_valid("C", c);
     constexpr Index limit = std::numeric_limits<int>::max();
     if (m > limit || n > limit || k > limit || a.stride > limit || b.stride > limit || c.stride > limit)
-        throw UsageError("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n, "] exceeds ", limit);
+        throw UsageError("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n,
+                         "], or the distance between rows, exceeds ", limit);
 }
 
 }  // namespace detail
@@ -127,8 +128,7 @@ template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T>
 /// is 0, NaN included. Large products are split over threads() along the longer side of C.
 ///
 /// Throws UsageError if the shapes do not agree, C is transposed, a matrix has a negative size, a stride below its
-/// row length
-/// or elements but no memory, or a side exceeds the BLAS integer range (2³¹ - 1).
+/// row length or elements but no memory, or a side or stride exceeds the BLAS integer range (2³¹ - 1).
 template <class T> void gemm(T alpha, std::type_identity_t<MatrixRef<const T>> a,
                              std::type_identity_t<MatrixRef<const T>> b, T beta,
                              std::type_identity_t<MatrixRef<T>> c) {

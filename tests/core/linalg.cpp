@@ -100,7 +100,7 @@ TEST_CASE("gemm refuses shapes that do not agree", "[core][linalg]") {
         UsageError, says("C is transposed", "Bᵀ Aᵀ"));
     REQUIRE_THROWS_MATCHES(
         gemm<float>(1.f, {a.data(), 1, 1, Index{1} << 31}, {b.data(), 1, 1}, 0.f, {c.data(), 1, 1}),
-        UsageError, says("exceeds 2147483647"));
+        UsageError, says("a side of [1, 1]", "or the distance between rows, exceeds 2147483647"));
 }
 
 TEST_CASE("gemm refuses matrices that cannot be", "[core][linalg][errors]") {

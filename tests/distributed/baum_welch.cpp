@@ -104,6 +104,28 @@ TEST_CASE("Ranks that share a hidden Markov model say what is wrong", "[distribu
     wrong.back().push_back(6);
     REQUIRE_THROWS_MATCHES(ThreadGroup::run(2, [&](auto& ranks) { train(ranks, 2, wrong); }), DataError,
                            says("found symbol 6", "of sequence 7,"));
+    // On every rank, where they do not share what they must.
+    for (const char* what : {"shards", "states", "symbols", "checksum of initial, transition and emission"}) {
+        INFO(what);
+        const std::string name = what;
+        std::array<std::string, 2> refused;  // by rank
+        ThreadGroup::run(2, [&](auto& ranks) {
+            const auto here = [&](const char* is) { return ranks.rank() == 1 && name == is; };
+            hmm::Hmm m({.states = here("states") ? 3 : 2, .symbols = here("symbols") ? 7 : 6});
+            if (name[0] == 'c' && ranks.rank() == 1) std::swap(m.emission[0], m.emission[1]);
+            const auto before = m.emission;
+            try {
+                baum_welch_step(m, sequences, ranks, here("shards") ? 6 : 4);
+            } catch (const UsageError& error) {
+                if (m.emission == before) refused[std::size_t(ranks.rank())] = error.what();
+            }
+        });
+        for (const std::string& text : refused) {
+            REQUIRE_THAT(text, Catch::Matchers::ContainsSubstring("baum_welch_step: found " + name + " = "));
+            REQUIRE_THAT(text,
+                         Catch::Matchers::ContainsSubstring(" on rank 0, expected the same on every rank"));
+        }
+    }
     Alone alone;
     hmm::Hmm m({.states = 2, .symbols = 6});
     REQUIRE_THROWS_MATCHES(baum_welch_step(m, sequences, alone, 0), UsageError, says("shards = 0"));

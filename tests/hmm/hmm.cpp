@@ -473,6 +473,32 @@ TEST_CASE("A transition of hardly any probability is learned, or refused if its 
         says("from state 0 to state 1", "probability is 1e-306", "the model is unchanged"));
 }
 
+TEST_CASE("Counts that are not finite are refused, and change nothing", "[hmm][errors]") {
+    const double bad = GENERATE(std::numeric_limits<double>::quiet_NaN(), HUGE_VAL);
+    const bool start = GENERATE(false, true);
+    hmm::Hmm m({.states = 3, .symbols = 4});
+    const hmm::Hmm before = m;
+    auto counts = m.expect(two);
+    (start ? counts.starts()[2] : counts.emissions()[3 * 3 + 1]) = bad;
+    REQUIRE_THROWS_MATCHES(m.maximise(std::move(counts)), NumericError,
+                           says(message("hmm: found ", bad, " as the expected count of ",
+                                        start ? "sequences that start in state 2" : "symbol 3 in state 1"),
+                                "expected a finite one; the model is unchanged"));
+    REQUIRE(
+        (m.initial == before.initial && m.transition == before.transition && m.emission == before.emission));
+}
+
+TEST_CASE("Posteriors sum to 1 where a symbol has hardly any probability", "[hmm]") {
+    hmm::Hmm m({.states = 2, .symbols = 3});
+    m.initial = {0.5, 0.5}, m.transition = {1, 0, 0, 1}, m.emission = {0.1, 1e-307, 0.9, 0.91, 1e-307, 0.09};
+    m.list_edges();
+    const Numbers gamma = m.posteriors(std::vector<Token>{1, 1, 2});
+    for (std::size_t t = 0; t < 3; ++t) {  // the state does not change, and the last symbol tells which
+        REQUIRE(gamma[2 * t] == Approx(10. / 11));
+        REQUIRE(gamma[2 * t + 1] == Approx(1. / 11));
+    }
+}
+
 TEST_CASE("Transitions of a damaged file are not taken for 0", "[hmm][errors]") {
     const TemporaryDirectory folder;
     hmm::Hmm whole({.states = 9, .symbols = 4, .edges = 2}), m = whole;

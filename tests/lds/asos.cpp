@@ -107,7 +107,8 @@ TEST_CASE("ASOS refuses what it was not counted for", "[lds][asos]") {
     LagCounts other(13, {.lags = 3});
     other.add(f.text);
     const LagMoments<double> wrong(other);
-    REQUIRE_THROWS_MATCHES(asos_statistics(s, k, wrong, 3), UsageError, says("13 words", "12 words"));
+    REQUIRE_THROWS_MATCHES(asos_statistics(s, k, wrong, 3), UsageError,
+                           says("moments of 3 lags and 13 words", "lags and 12"));
     const LagMoments<double> smoothed(f.counts, {.pseudo_counts = 1});
     REQUIRE_THROWS_MATCHES(asos_statistics(s, k, smoothed, 3), UsageError, says("other word frequencies"));
     const auto one = start<double>(f.counts, 1);

@@ -263,6 +263,12 @@ TEST_CASE("Moments of vectors refuse what they cannot whiten", "[lds][dense_mome
     SmallMatrix narrow = zeros<double>(4, n - 1), block = zeros<double>(n, 2), out = block;
     REQUIRE_THROWS_MATCHES(moments.whitened(narrow), UsageError, says("6 numbers", "expected 7"));
     REQUIRE_THROWS_MATCHES(moments.apply(4, ref(std::as_const(block)), ref(out)), UsageError, says("lag 4"));
+    SmallMatrix unlike = zeros<double>(1, 2),
+                scales = zeros<double>(2, 2);  // independent, but of unlike scale
+    scales(0, 0) = 4e6, scales(1, 1) = 1e-6;
+    REQUIRE_THROWS_MATCHES(DenseMoments<double>(unlike, {scales, zeros<double>(2, 2)}), NumericError,
+                           says("eigenvalues 1e-06 … 4e+06", "the least above 1e-12 of the largest",
+                                "divide each number by its standard deviation"));
     for (Index t = 0; t < 50; ++t) x(std::size_t(t), 2) = 1;
     REQUIRE_THROWS_MATCHES(DenseMoments<double>(x, 3), NumericError, says("never change"));
     const double nan = std::numeric_limits<double>::quiet_NaN();

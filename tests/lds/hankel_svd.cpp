@@ -81,12 +81,14 @@ TEST_CASE("What has no Hankel operator, or no such rank, is refused", "[lds][han
     counts.add(texts::markov(3000, 3));
     const LagMoments<double> psi(counts, {.pseudo_counts = 0});
     REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, 1), UsageError, says("1 lags", "at least 2"));
-    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, 3), UsageError, says("counts of 3", "2 · 3"));
+    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, 3), UsageError,
+                           says("moments of 3 lags", "moments of 2 · 3 - 1"));
     const HankelOperator<double> H(psi, 2);
-    REQUIRE_THROWS_MATCHES(hankel_svd(H, 5), UsageError, says("5 states", "rank 4 only"));
+    REQUIRE_THROWS_MATCHES(hankel_svd(H, 5), UsageError,
+                           says("5 states", "but the lagged covariances have rank 4 only"));
     REQUIRE_THROWS_MATCHES(hankel_svd(H, 0), UsageError, says("rank = 0"));
     constexpr Index most = std::numeric_limits<Index>::max();
-    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, most), UsageError, says("counts of 3"));
+    REQUIRE_THROWS_MATCHES(HankelOperator<double>(psi, most), UsageError, says("moments of 3"));
     REQUIRE_THROWS_MATCHES(hankel_svd(H, most), UsageError, says("rank 6 at most"));
     CHECK(hankel_svd(H, 2, {.oversampling = most}).s.size() == 2);
 }

@@ -158,6 +158,23 @@ TEST_CASE("Ranks that share a fit say what is wrong", "[lds][distributed]") {
                            UsageError, says("3 ranks for 2 shards"));
     Alone alone;
     const LagMoments<float> moments(counts);
+    const auto s = subspace_identification(moments, {.states = 5, .lags = 2}, alone).system;
+    for (const bool horizon : {false, true}) {
+        std::array<std::string, 2> refused;  // by rank
+        ThreadGroup::run(2, [&](auto& ranks) {
+            const Index own = ranks.rank() == 0 ? 0 : 2;
+            try {
+                asos_statistics(s, steady_state(s), moments, horizon ? 2 + own : 4, ranks,
+                                horizon ? 4 : 4 + own);
+            } catch (const UsageError& error) {
+                refused[std::size_t(ranks.rank())] = error.what();
+            }
+        });
+        for (const std::string& text : refused)
+            REQUIRE_THAT(text, Catch::Matchers::ContainsSubstring(
+                                   horizon ? "ASOS: found horizon = 4 on rank 1 and 2 on rank 0"
+                                           : "ASOS: found shards = 6 on rank 1 and 4 on rank 0"));
+    }
     REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 5, .lags = 3}, alone), UsageError,
-                           says("counts of 4", "2 · 3 - 1"));
+                           says("moments of 4", "2 · 3 - 1"));
 }

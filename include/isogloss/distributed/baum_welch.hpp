@@ -1,7 +1,9 @@
 /// @file distributed/baum_welch.hpp  A Baum-Welch step by several ranks, each on some of the sequences.
 #pragma once
 
+#include <array>
 #include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/hmm/hmm.hpp>
 #include <span>
 #include <utility>
@@ -39,10 +41,18 @@ inline std::vector<std::size_t> shards_of_sequences(hmm::Sequences sequences, In
 ///
 /// Memory   of a step (see Hmm), plus as many expected counts as the tree over a rank's shards has levels, and
 ///          two more for sending and receiving
-/// Errors   UsageError for fewer shards than ranks. Errors of Hmm::step, on one rank: the program must then end
-///          the others. The model is unchanged.
+/// Errors   UsageError for fewer shards than ranks, and where ranks differ in shards or model, on every rank. Errors of
+///          Hmm::step, on one rank: the program must then end the others. The model is unchanged.
 template <Communicator C>
 double baum_welch_step(hmm::Hmm& model, hmm::Sequences sequences, C& ranks, Index shards) {
+    // What is sent has the sizes of the model and of the shards, and every rank takes the M-step by itself.
+    std::uint64_t checksum = 0;
+    for (const auto* p : {&model.initial, &model.transition, &model.emission})
+        checksum = file::hash_bytes({reinterpret_cast<const char*>(p->data()), p->size() * sizeof(double)},
+                                    checksum);
+    require_same("baum_welch_step", ranks,
+                 std::array{"shards", "states", "symbols", "checksum of initial, transition and emission"},
+                 std::array{shards, model.states(), model.symbols(), static_cast<Index>(checksum)});
     require_shards("baum_welch_step", shards, ranks.size());
     const auto first = shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
@@ -52,7 +62,7 @@ double baum_welch_step(hmm::Hmm& model, hmm::Sequences sequences, C& ranks, Inde
                           end = first[static_cast<std::size_t>(s) + 1];
         tree.push({s, 0}, model.expect(sequences.subspan(begin, end - begin)),
                   [](hmm::ExpectedCounts& a, const hmm::ExpectedCounts& b) {
-                      for (std::size_t i = 0; i < a.numbers.size(); ++i) a.numbers[i] += b.numbers[i];
+                      add_numbers(std::ssize(a.numbers), a.numbers.data(), b.numbers.data());
                   });
     }
     auto pieces = tree.take();

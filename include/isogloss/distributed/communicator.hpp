@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
@@ -93,6 +95,20 @@ template <class V, Communicator C> std::vector<V> gathered(C& ranks, const V& ow
     ranks.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)),
                      std::vector<Index>(all.size(), Index{sizeof(V)}));
     return all;
+}
+
+/// Throws UsageError, naming `who`, on every rank unless all give the same numbers; `names` say what these are.
+template <std::size_t n, Communicator C> void require_same(std::string_view who, C& ranks,
+                                                           const std::array<const char*, n>& names,
+                                                           const std::array<Index, n>& own) {
+    const auto all = gathered(ranks, own);
+    for (std::size_t r = 1; r < all.size(); ++r)
+        for (std::size_t i = 0; i < n; ++i)
+            if (all[r][i] != all[0][i])
+                throw UsageError(who, ": found ", names[i], " = ", all[r][i], " on rank ", r, " and ",
+                                 all[0][i],
+                                 " on rank 0, expected the same on every rank; give all ranks the ",
+                                 "same model and options");
 }
 
 /// The numbers of rank `root`, on every rank.

@@ -324,7 +324,8 @@ private:
                     continue;
                 }
                 const double* const e = emission(s);
-                for (Index i = 0; i < N; ++i) of[i] = v[i] * e[i] * scale;
+                // e / c first: it is at most 1 / α, while v e alone may be below the range.
+                for (Index i = 0; i < N; ++i) of[i] = v[i] * (e[i] * scale);
             }
             std::fill(w + next * N, w + n * N, 0.0);  // sequences that end here have no next state
             move_back(w, next, v_.data());

@@ -6,6 +6,7 @@
 #include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/hmm/forward_backward.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/random.hpp>
 #include <isogloss/sizes.hpp>
 #include <limits>
@@ -146,6 +147,15 @@ public:
         require_sizes();
         if (std::all_of(counts.numbers.begin(), counts.numbers.end() - 1, [](double n) { return n == 0; }))
             return;  // those of no sequence: the prior alone is no data
+        const auto require_finite = [](const double* of, Index size, auto&& what) {
+            if (const Index k = kernel::first_non_finite(size, of); k != size)
+                throw NumericError("hmm: found ", of[k], " as the expected count of ", what(k),
+                                   ", expected a finite one; the model is unchanged");
+        };
+        require_finite(counts.starts(), N,
+                       [](Index i) { return message("sequences that start in state ", i); });
+        require_finite(counts.emissions(), A * N,
+                       [N](Index k) { return message("symbol ", k / N, " in state ", k % N); });
         double* const moves = counts.moves();
         for (Index k = 0; k < N * N; ++k) {
             const double of_path = moves[k];  // may be infinite where P is 0 or hardly more

@@ -128,9 +128,9 @@ void require_asos(const Lds<typename P::Scalar>& s, const SteadyState& f, const 
     require_consistent(s, "ASOS");
     require_states(f, s.states(), "ASOS");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
-        throw UsageError("ASOS: found a horizon of ", k, " with counts of ", moments.lags(), " lags and ",
-                         moments.vocabulary(), " words, expected 1 … ", moments.lags(), " lags and ",
-                         s.vocabulary(), " words");
+        throw UsageError("ASOS: found a horizon of ", k, " with moments of ", moments.lags(), " lags and ",
+                         moments.vocabulary(), " words or numbers, expected 1 … ", moments.lags(),
+                         " lags and ", s.vocabulary(), ", as the system has");
     if (moments.whitening().mu != s.whitening.mu)
         throw UsageError(
             "ASOS: found moments of other word frequencies than those of the system; take the counts and "

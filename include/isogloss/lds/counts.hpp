@@ -23,7 +23,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 struct CountOptions {
     Index lags = 7;       ///< r ≥ 1: distances 1 … r
     Token boundary = -1;  ///< a token that ends a sentence: no pair crosses it; -1: pairs are not restricted
-    Index block = Index{1} << 24;  ///< tokens processed at a time, 1 … 2³¹ - 1001
+    Index block = Index{1} << 24;  ///< tokens processed at a time, 1 … 2³¹ - 1001; fewer take less memory
     std::uint64_t vocabulary_checksum =
         0;  ///< Vocabulary::checksum(): counts of another are refused; 0: unknown
 };
@@ -85,8 +85,10 @@ inline void require_alike(const char* who, const CountShape& found, const CountS
 /// Cost     O(T) per lag, and O(V + pairs) per lag for every `add` to counts that hold some already; the only
 ///          sort is a counting sort of the positions by word. Memory: 8 bytes per pair that occurs and lag (12 at
 ///          a lag with a count above 2³² - 1), never V × V; while a block is counted, 4 bytes per token of the
-///          block, and 8 more on each thread. Lags are counted in parallel on threads(); the result does not
-///          depend on the number of threads.
+///          block, 8 more on each thread, and up to 8 more for each lag, the counts of the block beside the sums:
+///          a smaller `block` takes less. An `add` to counts that hold some already has those of the new text
+///          beside them. Lags are counted in parallel on threads(); the result does not depend on the number of
+///          threads.
 /// Options  see CountOptions.
 /// Errors   UsageError: options out of range, addition of counts of different shape. DataError: a token outside
 ///          the vocabulary, more than 2⁶³ - 1 tokens, not enough memory to count a text. Nothing is changed in

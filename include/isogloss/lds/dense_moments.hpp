@@ -25,7 +25,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
 /// Cost     r T n² once; a product 2 n² l
 /// Memory   (r + 1) n² numbers
 /// Errors   UsageError: shapes that do not match, no lags, lags not below T, k out of range. NumericError:
-///          observations that are not finite; Γ_0 not positive definite: leave out components that are constant or linear in others.
+///          observations that are not finite; Γ_0 whose least eigenvalue is not above 1e-12 of the largest: divide each
+///          component by its standard deviation, or leave out those that are constant or linear in others.
 /// Source   van Overschee, De Moor 1996; Belanger, Kakade 2015, eqs. (13)-(14), for vectors in place of words.
 template <class T> class DenseMoments {
 public:
@@ -114,8 +115,10 @@ private:
         const auto spectrum = symmetric_eigen<double>(symmetrised(covariances[0]), who).values;
         if (!(spectrum.front() > 1e-12 * spectrum.back()))
             throw NumericError(who, ": the covariance of the observations has eigenvalues ", spectrum.front(),
-                               " … ", spectrum.back(), ", expected all above 0; leave out numbers that ",
-                               "follow from others, or that never change");
+                               " … ", spectrum.back(),
+                               ", expected the least above 1e-12 of the largest; divide each number by its ",
+                               "standard deviation, or leave out numbers that follow from others, or that ",
+                               "never change");
         mean_ = std::move(mean);
         whitener_ = symmetric_power(symmetrised(covariances[0]), -0.5, who);
         unwhitener_ = symmetric_power(symmetrised(covariances[0]), 0.5, who);

@@ -23,8 +23,8 @@ public:
     HankelOperator(const P& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || r > (moments.lags() + 1) / 2)
             throw UsageError("subspace identification: found a Hankel operator of ", r,
-                             " lags and counts of ", moments.lags(),
-                             ", expected at least 2 lags, and counts of 2 · ", r, " - 1 of them");
+                             " lags and moments of ", moments.lags(),
+                             " lags, expected at least 2 lags, and moments of 2 · ", r, " - 1");
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
@@ -141,7 +141,7 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     require(who, "power_iterations", options.power_iterations, 0, 1000000);
     if (h > H.size())
         throw UsageError("subspace identification: ", h,
-                         " states were requested, but the words' lagged covariances have rank ", H.size(),
+                         " states were requested, but the lagged covariances have rank ", H.size(),
                          " at most; use fewer states");
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size(),
                 last = 2 * options.power_iterations + 1;  // product of all, from 0
@@ -167,7 +167,7 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     const Index rank = std::ssize(small.s);
     if (rank < h)
         throw UsageError("subspace identification: ", h,
-                         " states were requested, but the words' lagged covariances have rank ", rank,
+                         " states were requested, but the lagged covariances have rank ", rank,
                          " only; use at most ", rank, " states");
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {

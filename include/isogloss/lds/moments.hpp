@@ -78,6 +78,10 @@ public:
 
     /// W Π x, the input of apply_rows and apply_transposed_rows.
     TallMatrix<T> weighted(MatrixRef<const T> x) const {
+        if (x.rows != vocabulary() || x.transposed)
+            throw UsageError("LagMoments: found a ", x.transposed ? "transposed block [" : "block [",
+                             x.height(), ", ", x.width(), "], expected ", vocabulary(), " rows",
+                             x.transposed ? " that are not transposed" : "");
         TallMatrix<T> z = zeros<T>(x.rows, x.cols);
         for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.data() + i * x.cols);
         project_out<T>(whitening_.m, ref(z));

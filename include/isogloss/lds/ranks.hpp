@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <isogloss/distributed/tree_sum.hpp>
 #include <isogloss/lds/asos.hpp>
@@ -79,10 +80,14 @@ inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
 /// up to rounding since Cᵀm = 0.
 ///
 /// Cost     a rank's share of the products; sent (k + 1) h² + h doubles, once or twice, a share of V h numbers
-/// Errors   as asos_statistics; UsageError for fewer shards than ranks.
+/// Errors   as asos_statistics; UsageError for fewer shards than ranks, and on every rank where they differ in shards,
+///          k, h or V.
 template <class T, distributed::Communicator C>
 Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k,
                               C& ranks, Index shards) {
+    // What is sent has these sizes.
+    distributed::require_same("ASOS", ranks, std::array{"shards", "horizon", "states", "words"},
+                              std::array{shards, k, s.states(), s.vocabulary()});
     require_asos(s, f, moments, k);
     distributed::require_shards("ASOS", shards, ranks.size());
     const BlasOnOneThread blas;
@@ -114,7 +119,7 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
             for (Index j = 0; j < h; ++j) along[j] += m[begin + i] * static_cast<double>(yx.row(i)[j]);
         sums.insert(sums.end(), along.begin(), along.end());
         tree.push({shard, 0}, std::move(sums), [](Array<double>& a, const Array<double>& b) {
-            for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+            distributed::add_numbers(std::ssize(a), a.data(), b.data());
         });
     }
     std::vector<const double*> arrays;
