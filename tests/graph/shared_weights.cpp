@@ -1,4 +1,6 @@
 // Graphs on the weights of another, and graphs for evaluation alone.
+#include <filesystem>
+#include <isogloss/io/checkpoint.hpp>
 #include <isogloss/isogloss.hpp>
 #include <optional>
 #include <vector>
@@ -108,6 +110,43 @@ TEST_CASE("Shared weights outlive the graph that had them", "[graph][inference]"
     weights.reset();
     CHECK(before.pass() == expected);
     CHECK(after.pass() == expected);
+}
+
+TEST_CASE("Weights that are temporary are so in every graph on them", "[graph][inference][errors]") {
+    std::optional<Net<double>> owner;
+    owner.emplace(sizes);
+    Net<double> other(sizes, owner->g.shared_weights());
+    Net<double> third(sizes, other.g.packed_weights());
+    WeightAverage<double> average(other.g.parameters());
+    const std::string file = "shared_weights.temporary.safetensors";
+    const auto refused = [&](const std::string& of) {
+        for (auto* g : {&other.g, &third.g})
+            REQUIRE_THROWS_MATCHES(io::Checkpoint().model(*g).save(file), UsageError,
+                                   says("checkpoint: save while", of));
+        REQUIRE_THROWS_MATCHES(average.add(), UsageError, says("weight average: add() while", of));
+        for (auto* g : {&owner->g, &other.g, &third.g})
+            REQUIRE_THROWS_MATCHES(g->packed_weights(), UsageError, says("packed_weights: pack while", of));
+        CHECK_FALSE(std::filesystem::exists(file));
+    };
+    WeightDrop<double> drop(owner->g.parameters("lstm.U"), {.keep = 0.5});
+    {
+        const WeightDrop<double>::Dropped dropped(drop);
+        refused("'lstm.U' are those of a weight drop");
+    }
+    average.add();
+    {
+        DynamicUpdate<double> update(owner->g.parameters("gru.*"),
+                                     {.rule = DynamicRule::sgd, .rate = 0.1, .decay = 0});
+        owner->pass();
+        owner->g.backward(owner->l);
+        update.step();
+        refused("'gru.");
+        update.restore();
+    }
+    average.add();
+    CHECK(other.g.packed_weights().packed_bytes() > 0);
+    owner.reset();  // who marks them no more
+    average.add();
 }
 
 TEST_CASE("What does not fit the shared weights is said, and leaves the graph as it was",

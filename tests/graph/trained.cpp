@@ -170,6 +170,13 @@ TEST_CASE("Not to be trained is refused where it makes no sense", "[graph][train
                       ContainsSubstring("sgd: the weight 'E' is not trained and has no gradient"));
     CHECK_THROWS_WITH(WeightDrop<float>(net.g.parameters("E"), {.keep = 0.5}),
                       ContainsSubstring("none of it is trained"));
+    for (const auto& group : {net.g.parameters("E").trained(), Parameters<float>(net.g.store(), {})}) {
+        CHECK_THROWS_WITH(
+            Sgd<float>(group, {}),
+            ContainsSubstring("sgd: the group of parameters is empty, or none of it is trained"));
+        CHECK_THROWS_WITH(Adam<float>(group, {}),
+                          ContainsSubstring("adam: the group of parameters is empty"));
+    }
     CHECK_THROWS_WITH(net.g.gradient(net.E), ContainsSubstring("'E' is not trained"));
     CHECK_THAT(describe(net.g), ContainsSubstring("weight E: [60, 8], 480 parameters, not trained\n"));
     Graph<float> evaluation({.gradients = false});

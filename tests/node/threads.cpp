@@ -76,9 +76,10 @@ TEMPLATE_TEST_CASE("Threads that share a batch compute what one computes", "[nod
 
 TEST_CASE("Threads that share the products and rows of every step of large cells compute what one computes",
           "[node][threads]") {
-    constexpr Size large{
-        .T = 2, .B = 5, .n = 420};  // matrices beyond a core's cache, rows of enough gates to share
+    // Matrices beyond a core's cache, rows of enough gates to share, and enough steps to pack the matrices.
+    constexpr Size large{.T = 4, .B = 5, .n = 420};
     same<Lstm, float>({}, large, {3});
     same<Gru, float>({}, large, {3});
     same<Rhn, float>({.depth = 3}, large, {3});
+    same<Lstm, float>({}, {.T = 2, .B = 7, .n = 420}, {3});  // products of matrices that are not packed
 }

@@ -13,10 +13,10 @@ using namespace isogloss;
 
 namespace {
 
-// Two weights, w and v; v is not trained unless asked for.
+// Two weights, w and v; v is not trained.
 template <class T> struct Weights {
     Graph<T> g{GraphOptions{}};
-    Weight<T> w = g.weight("w", 1, 2, constant(0)), v = g.weight("v", 1, 1, constant(5));
+    Weight<T> w = g.weight("w", 1, 2, constant(0)), v = g.weight("v", 1, 1, constant(5), {.trained = false});
 
     void set(double a, double b) {
         g.value(w)(0, 0) = static_cast<T>(a);
@@ -45,11 +45,12 @@ TEMPLATE_TEST_CASE("A weight average is a plain mean that begins to decay", "[up
         if (k == 3) CHECK(mean == 5);  // of 4, 2, 6 and 8
     }
     CHECK(average.count() == w.size());
+    m.g.value(m.v)(0, 0) = 6;
     average.swap();
     CHECK(average.swapped());
     CHECK(m.at(0) == Approx(mean));
     CHECK(m.at(1) == Approx(-mean));
-    CHECK(m.g.value(m.v)(0, 0) == 5);
+    CHECK(m.g.value(m.v)(0, 0) == 6);  // it has no average
     average.swap();
     CHECK(m.at(0) == 3);
     average.restart();
@@ -150,7 +151,10 @@ TEST_CASE("A weight average refuses what would lose weights", "[update][average]
     for (const double decay : {-0.1, 1.1, std::nan("")})
         REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters(), {.decay = decay}), UsageError,
                                says("weight average", "decay"));
-    REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters("none*")), UsageError, says("none"));
+    m.g.parameters("w").trained(false);
+    REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters()), UsageError,
+                           says("weight average", "none of it is trained"));
+    m.g.parameters("w").trained(true);
     WeightAverage<float> average(m.g.parameters());
     average.add();
     average.swap();

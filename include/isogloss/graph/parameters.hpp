@@ -9,6 +9,7 @@
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,9 +38,9 @@ template <class Records> std::string names_of(const Records& records) {
 template <class Records>
 void require_lasting(const Records& parameters, std::string_view who, std::string_view call) {
     const auto check = [&](const auto& p) {
-        if (!p.temporary.empty())
+        if (!p.temporary->empty())
             throw UsageError(who, ": ", call, " while the values of '", p.name, "' are those of a ",
-                             p.temporary, ", which restores others; ", call, " after it has done so");
+                             *p.temporary, ", which restores others; ", call, " after it has done so");
     };
     for (const auto& p : parameters) {
         if constexpr (requires { p->temporary; }) check(*p);
@@ -75,8 +76,9 @@ template <class T> struct Parameter {
     const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
     bool trained = true;  ///< false: frozen, see WeightOptions::trained and Parameters::trained
     /// The name of an object that keeps the lasting values and restores them, if the present ones are its own for a
-    /// while (WeightDrop, DynamicUpdate): a checkpoint neither saves nor loads the matrix then. Else empty.
-    std::string_view temporary = {};
+    /// while (WeightDrop, DynamicUpdate): a checkpoint neither saves nor loads the matrix then. Else empty. Never null;
+    /// the records of one matrix in all graphs on it share the name.
+    std::shared_ptr<std::string_view> temporary = std::make_shared<std::string_view>();
     Condition condition = Condition::empty;
     int staged_by = -1;  ///< node that wrote a staged gradient
     /// Batch columns and predicted positions over which a gradient that counts is the sum, see adds(); 0 if it was
@@ -293,9 +295,11 @@ public:
     }
     /// Whether a backward pass of gradients ran after the last forward pass of the graph.
     bool carried() const { return store_->carried(0); }
+    /// The number of the last forward pass of the graph, from 1; 0: none.
+    std::uint64_t forward_pass() const { return store_->forward_pass; }
     /// Whether the gradient of a member was made by the backward pass after the last forward pass of the graph, alone.
     bool is_of_last_pass(const Parameter<T>& p) const {
-        return p.passes == 1 && p.last_pass == store_->forward_pass;
+        return p.passes == 1 && p.last_pass == forward_pass();
     }
     /// The first trained member of which the last backward pass ran a use and the last backward<Modulus> none, as it
     /// stopped before; null if there is none.

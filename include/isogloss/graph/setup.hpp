@@ -28,6 +28,7 @@ template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name
         const Parameter<T>& known = store.shared->at(name, rows, cols);
         p.value = known.value;
         p.packed = known.packed, p.packed_transpose = known.packed_transpose;
+        p.temporary = known.temporary;
     } else {
         if (!init)
             throw UsageError(who, ": found no initial values, expected a function such as uniform(0.1)");
@@ -145,8 +146,8 @@ public:
         return graph::add_weight(store_, full(local), rows, cols, init);
     }
 
-    /// A dropout mask [groups, B, width] drawn once per training pass: 1/keep with probability keep in
-    /// (0, 1], else 0. In evaluation, and for keep = 1, no mask is active.
+    /// A dropout mask [groups, B, width] drawn once per training pass: 1/keep with probability keep,
+    /// 2⁻³² to 1, else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
         require_keep(keep);
         isogloss::require(message("node '", name(), "', mask '", local, "'"), "width", width, 1);

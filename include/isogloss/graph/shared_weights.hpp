@@ -28,7 +28,8 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// - Its seed is that of the graph whose weights these are. The edges of a network on a random graph follow from the
 ///   option `seed` of the node, which is not compared: give it the same.
 /// - The weights are live: a step of the owner, or a checkpoint loaded into it, takes effect in the next pass of
-///   every graph on them. While weights are written no other graph on them may run.
+///   every graph on them. While weights are written no other graph on them may run. While they are temporary ones of a
+///   WeightDrop or DynamicUpdate of the owner, a checkpoint refuses to save those of any graph on them.
 /// - The owner's memory lives until the last graph on its weights, and the last SharedWeights, is destroyed; the
 ///   owner itself may be destroyed earlier.
 template <class T> class SharedWeights {
@@ -40,6 +41,7 @@ public:
             known.name = p.name, known.rows = p.rows, known.cols = p.cols;
             known.value = p.value, known.unit_rows = p.unit_rows;
             known.packed = p.packed, known.packed_transpose = p.packed_transpose;
+            known.temporary = p.temporary;
             weights_.push_back(std::move(known));
         }
     }

@@ -8,7 +8,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// y_t = m_t ∘ x_t with m = Bernoulli(keep) / keep; the identity in evaluation.
 ///
 /// Shapes   x, y [T, B, n]
-/// Options  keep         probability of keeping an entry, (0, 1]
+/// Options  keep         probability of keeping an entry, 2⁻³² to 1
 ///          variational  true: one mask [B, n] per training pass, the same at all steps; false (default): an
 ///                       independent mask at every step
 template <class T> struct Dropout {

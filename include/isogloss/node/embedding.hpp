@@ -10,9 +10,9 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///     y_t = m ∘ k(x_t) E[x_t]
 ///
 /// Shapes   x [T, B] tokens;  E [V, n];  y [T, B, n]
-/// Options  keep        probability of keeping an entry of the vectors, (0, 1], default 1: one mask m [B, n]
+/// Options  keep        probability of keeping an entry of the vectors, 2⁻³² to 1, default 1: one mask m [B, n]
 ///                      per training pass, the same at all steps
-///          keep_words  probability of keeping a word, (0, 1], default 1: k is 0 or 1/keep_words, the same for
+///          keep_words  probability of keeping a word, 2⁻³² to 1, default 1: k is 0 or 1/keep_words, the same for
 ///                      all occurrences of a word in a batch column during a pass
 /// Gradient touches only the rows of E that were looked up; exact also where E is shared with a head. None for
 ///          a table that is not trained (WeightOptions)

@@ -15,7 +15,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;
 ///          Wq [m, n];  Uq [n, n];  bq [1, n];  h [T, B, n]; n = units
 /// Options  units        n ≥ 1
-///          keep         probability of keeping a unit, (0, 1], default 1; masks according to `scheme`, applied
+///          keep         probability of keeping a unit, 2⁻³² to 1, default 1; masks according to `scheme`, applied
 ///                       where h_{t-1} or r ∘ h_{t-1} is multiplied by a matrix; the leak z ∘ h_{t-1} is not masked
 ///          scheme       DropoutScheme, default tied
 ///          init         start values of the matrices, default uniform(0.1)

@@ -14,7 +14,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 /// Shapes   x [T, B, m];  W [m, 4 n];  U [n, 4 n];  b [1, 4 n], gates in the order i, f, g, o;  h [T, B, n]
 /// Options  units        n ≥ 1
-///          keep         probability of keeping a unit, (0, 1], default 1; masks according to `scheme`
+///          keep         probability of keeping a unit, 2⁻³² to 1, default 1; masks according to `scheme`
 ///          scheme       DropoutScheme, default tied
 ///          init         start values of W and U, default uniform(0.1)
 ///          forget_bias  start value of the forget part of b, default 0; the rest of b starts at 0

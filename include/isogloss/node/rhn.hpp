@@ -17,7 +17,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///          y [T, B, n];  n = units, D = depth
 /// Options  units           n ≥ 1
 ///          depth           D, 1 to 1000, default 1
-///          keep            probability of keeping a unit, (0, 1], default 1; the state mask is the same for all
+///          keep            probability of keeping a unit, 2⁻³² to 1, default 1; the state mask is the same for all
 ///                          l and t and applies where s is multiplied by a matrix; the carry is not masked
 ///          scheme          DropoutScheme, default recurrent, as published; under tied the output has the
 ///                          same mask; under gal h and g have separate masks

@@ -10,7 +10,7 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///
 /// Shapes   x [T, B, m];  W [m, n];  U [n, n];  b [1, n];  h [T, B, n]; n = units
 /// Options  units   n ≥ 1
-///          keep    probability of keeping a unit, (0, 1], default 1; masks according to `scheme`
+///          keep    probability of keeping a unit, 2⁻³² to 1, default 1; masks according to `scheme`
 ///          scheme  DropoutScheme, default tied
 ///          init    start values of W and U, default uniform(0.1); b starts at 0
 /// Source   Elman 1990; dropout: see DropoutScheme.

@@ -1,6 +1,8 @@
 /// @file update/adam.hpp  Adaptive moments.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
@@ -57,12 +59,15 @@ public:
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         require_squares("adam", group_, norm * clip_factor(norm, options_.clip), factor);
         const T b1 = static_cast<T>(options_.beta1), b2 = static_cast<T>(options_.beta2);
-        const auto bias = [k](T beta) {
-            return 1 - std::pow(static_cast<double>(beta), k);
-        };  // of the β in use
-        const T eta = static_cast<T>(options_.rate / bias(b1)), scale = static_cast<T>(1 / bias(b2));
+        // Of the β in use.
+        const auto bias = [k](T beta) { return 1 - std::pow(static_cast<double>(beta), k); };
+        // Infinity times a mean or a weight of 0 would be NaN.
+        const auto finite = [](double x) {
+            return static_cast<T>(std::min(x, static_cast<double>(std::numeric_limits<T>::max())));
+        };
+        const T eta = finite(options_.rate / bias(b1)), scale = static_cast<T>(1 / bias(b2));
         const T epsilon = static_cast<T>(options_.epsilon),
-                decay = static_cast<T>(options_.rate * options_.weight_decay);
+                decay = finite(options_.rate * options_.weight_decay);
         const auto moved = [=](T w, T gradient, T& m, T& s) {
             const T g = factor * gradient;
             m = b1 * m + (1 - b1) * g;

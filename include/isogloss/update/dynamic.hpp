@@ -127,7 +127,7 @@ public:
     void restore() noexcept {
         for (std::size_t k = 0; k < trained_.size() && moved_; ++k) {
             std::copy(trained_[k].begin(), trained_[k].end(), group_[k].value);
-            group_[k].temporary = {};
+            *group_[k].temporary = {};
         }
         moved_ = false;
         group_.clear_gradients();
@@ -176,7 +176,7 @@ private:
         moved_ = true;
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
-            p.temporary = "dynamic update";
+            *p.temporary = "dynamic update";
             for_each_range(p, [&](T* w, const T* g, Index n, Index) {
                 const T *w0 = trained_[k].data() + (w - p.value), *s = square(k) + (w - p.value);
                 kernel::sweep<T>(0, n, [&](auto at) {

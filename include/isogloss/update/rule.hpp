@@ -38,6 +38,8 @@ protected:
         : who_(who), group_(group.trained()), options_(std::move(options)) {
         for (const auto* p : group_.size() > 0 ? group_ : group)
             p->require_gradient(who);  // throws the specific error
+        if (group_.size() == 0)
+            throw UsageError(who, ": the group of parameters is empty, or none of it is trained");
         require_rate(options_.rate);
         if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })

@@ -90,7 +90,7 @@ private:
         ++step_;
         const auto scale = static_cast<T>(1 / options_.keep);
         each([&](Parameter<T>& p, T* whole, std::uint8_t* kept) {
-            p.temporary = "weight drop";
+            *p.temporary = "weight drop";
             const Random random(options_.seed, stream_of(p.name), step_);
             over_numbers(p.size(), [&](Index first, Index last, Index) {
                 for (Index i = first; i < last; i += 4) {  // pieces begin at multiples of kernel::chunk
@@ -108,7 +108,7 @@ private:
         const auto scale = static_cast<T>(1 / options_.keep);
         each([&](Parameter<T>& p, const T* whole, const std::uint8_t* kept) {
             std::copy_n(whole, p.size(), p.value);
-            p.temporary = {};
+            *p.temporary = {};
             for_each_range(p, [&](const T* w, T* gradient, Index n, Index) {
                 const std::uint8_t* of = kept + (w - p.value);
                 for (Index i = 0; i < n; ++i) gradient[i] = of[i] ? scale * gradient[i] : T(0);

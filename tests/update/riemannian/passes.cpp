@@ -1,5 +1,6 @@
 // Of which passes a Riemannian step takes its metric, and which it refuses.
 #include <isogloss/check.hpp>
+#include <isogloss/update/riemannian/dynamic.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 #include <span>
@@ -64,6 +65,80 @@ TEST_CASE("Passes of several losses on weights of their own are told apart", "[r
     pass(of_right), pass(of_right);
     g.summed_over(2, 2);  // what to divide by is not what was summed
     REQUIRE_THROWS_MATCHES(right.step(), UsageError, says("'right.", "several backward passes"));
+}
+
+TEST_CASE("A search and dynamic evaluation refuse gradients of several passes",
+          "[riemannian][update][errors]") {
+    Map<> m;
+    SearchStep<double> search(m.g, "map.*", {});
+    RiemannianDynamic<double> dynamic(m.g, m.g.parameters("map.*"), {.rest = {.rule = DynamicRule::sgd}});
+    m.backward();
+    m.backward();  // adds to the gradients
+    REQUIRE_THROWS_MATCHES(search.add(1), UsageError,
+                           says("riemannian: the gradient of 'map.", "several backward passes", "add()"));
+    REQUIRE_THROWS_MATCHES(
+        dynamic.collect(), UsageError,
+        says("riemannian dynamic update: the gradient of 'map.", "several backward passes", "collect()"));
+    REQUIRE_THROWS_MATCHES(dynamic.step(), UsageError, says("there is no metric yet"));
+    m.g.parameters().clear_gradients();
+    m.backward();
+    search.add(1);
+    search.solve();
+    SearchStep<double> once(m.g, "map.*", {});  // to which nothing was added before
+    once.add(1);
+    once.solve();
+    REQUIRE(search.direction(0) == once.direction(0));
+    dynamic.collect();
+    // Without a metric a sum over passes is a gradient like any other.
+    m.backward();
+    GradientStep<double> plain(m.g.parameters());
+    plain.add(1);
+}
+
+TEST_CASE("A step that was refused and is repeated averages its passes once", "[riemannian][update]") {
+    struct State {
+        Numbers all = {};
+        void number(const std::string&, double&) {}
+        void counter(const std::string&, std::uint64_t& n) { all.push_back(double(n)); }
+        void array(const std::string&, double* data, Index rows, Index cols) {
+            all.insert(all.end(), data, data + rows * cols);
+        }
+    };
+    const bool given = GENERATE(false, true);
+    const auto run = [&](int refused) {
+        Graph<double> g({.time = 2, .batch = 1});
+        const auto u = g.input("u", 3);
+        const auto y = g.tokens("y", 4);
+        const auto E = g.weight("E", 4, 3, normal(1), {.unit_rows = true});
+        const auto l = g.add<CrossEntropy>("loss", {}, g.add<TiedSoftmax>("out", {}, u, E), y);
+        Riemannian<double> update(g, "E", {.decay = 0.5, .every = 2});
+        const std::vector<Token> next = {1, 2};
+        for (int k = 0; k < 5; ++k) {
+            const Numbers in = numbers(6, std::uint64_t(k + 1));
+            g.forward(l, {u, in.data(), 2, 1}, {y, TokenBlock{next.data(), 2, 1}});
+            g.backward(l);
+            if (given) {
+                std::vector<double> sums(static_cast<std::size_t>(update.sums()));
+                update.take_sums(std::span<double>(sums));
+                update.give_sums(std::span<const double>(sums));
+            }
+            const Numbers before = flat(g.value(E));
+            update.rate(1e300);  // at which the rows would lose their direction
+            for (int i = 0; i < refused; ++i)
+                REQUIRE_THROWS_MATCHES(update.step(), NumericError, says("'E'", "Lower the learning rate"));
+            REQUIRE(flat(g.value(E)) == before);
+            update.rate(0.1);
+            update.step();
+            REQUIRE(flat(g.value(E)) != before);
+        }
+        State state;
+        update.visit(state);
+        for (const double v : flat(g.value(E))) state.all.push_back(v);
+        return state.all;
+    };
+    const Numbers alone = run(0);
+    REQUIRE(run(1) == alone);
+    REQUIRE(run(3) == alone);
 }
 
 TEST_CASE("Moduli that stop above the weights of an RBPM metric are refused",

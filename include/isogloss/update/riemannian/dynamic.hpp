@@ -40,7 +40,8 @@ struct RiemannianDynamicOptions {
 ///
 /// Memory   that of DynamicUpdate, plus four times the weights of the units
 /// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, for the full form, and for a
-///          collect() without backward(l) after the last forward pass; NumericError for a metric that is not finite
+///          collect() without backward(l) after the last forward pass, or after several; NumericError for a metric that
+///          is not finite
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the
 ///          protocol; Ollivier 2013, "Riemannian metrics for neural networks I" and "II", for the metric
 ///          (RUOP). Their combination is ours
@@ -98,9 +99,11 @@ public:
     DynamicUpdate<T>& rest() { return all_; }
     const Parameters<T>& group() const { return all_.group(); }  ///< all parameters that it moves
 
-    /// After a backward pass over training text: see DynamicUpdate::collect().
+    /// After each backward pass over training text: see DynamicUpdate::collect().
     void collect() {
         for (const auto& layer : layers_) layer.metric->require_passes();
+        detail::require_one_pass("riemannian dynamic update", units_,
+                                 "clear the gradients, and call collect() after each pass");
         all_.collect();  // throws if a gradient is not finite, before it enters the metrics
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;

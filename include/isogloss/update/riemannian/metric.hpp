@@ -183,6 +183,17 @@ template <class T> void require_passes(const Metrics<T>& metrics, const Paramete
             "depends on none of the parameters");
 }
 
+/// Throws UsageError, naming `who`, where a gradient is a sum over several backward passes, of which a metric sees only
+/// the last; `remedy` ends the message.
+template <class Group>
+void require_one_pass(std::string_view who, const Group& group, std::string_view remedy) {
+    for (const auto* p : group)
+        if (p->passes > 1)
+            throw UsageError(who, ": the gradient of '", p->name,
+                             "' is a sum over several backward passes, and the metric is that of the last; ",
+                             remedy);
+}
+
 /// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
 template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
     if (w.id < 0) return -1;
@@ -198,9 +209,9 @@ template <class Group, class T> double length_of(std::string_view who, const Gro
     auto of = delta.begin();
     for (const Parameter<T>* p : group) slope -= kernel::dot(p->size(), p->gradient, (of++)->data()) / d;
     if (!std::isfinite(slope))
-        throw NumericError(who,
-                           ": the direction is not finite; nothing was changed. Raise the damping, or find ",
-                           "the first node with Graph::checking(true)");
+        throw NumericError(
+            who, ": the direction is not finite; no weight was changed. Raise the damping, or find ",
+            "the first node with Graph::checking(true)");
     return std::sqrt(std::max(slope, 0.0));
 }
 

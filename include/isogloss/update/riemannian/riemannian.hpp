@@ -4,6 +4,7 @@
 
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -132,13 +133,14 @@ public:
     /// and changes no weight when a gradient or the metric is not finite; the averages of a metric that is not
     /// start anew. Throws UsageError when the metric is to be refreshed and the gradient of a parameter is not that of
     /// the last backward pass alone: it did not reach it, others had, see sums(), or the gradient was summed elsewhere.
+    /// A step that was refused may be repeated, as at a lower rate: its passes count once in the averages.
     double step() {
         graph::require_lasting(group_, "riemannian", "step()");
         const SubnormalsAreZero flush;
         const double d = this->divisor();
         direction_norm(group_, d, 0);
         const bool refreshed = refreshes();
-        if (refreshed) accumulate(d);
+        if (refreshed && !(given_.empty() && averaged_ == group_.forward_pass())) accumulate(d);
         for (std::size_t k = 0; k < group_.size(); ++k)
             slots_[k] = {group_[k].dense_gradient().data, delta_[k].data()};
         try {
@@ -147,11 +149,13 @@ public:
             for (auto& m : metrics_) m->direction(slots_, 1 / d, {options_.damping, options_.floor});
         } catch (const NumericError&) {
             refreshments_ = 0;
+            averaged_.reset();
             throw;
         }
-        ++steps_;
         const double length = detail::length_of("riemannian", group_, delta_, d);
         detail::step_along(group_, delta_, static_cast<T>(this->clipped_rate(length)));
+        ++steps_;
+        averaged_.reset();
         return length;
     }
 
@@ -186,13 +190,13 @@ private:
 
     void accumulate(double d) {
         const double keep = std::min(options_.decay, plain());
-        if (!given_.empty()) {
-            ++refreshments_;
-            return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
+        if (given_.empty()) {
+            detail::require_passes(metrics_, group_);
+            require_one_pass();
         }
-        detail::require_passes(metrics_, group_);
-        require_one_pass();
         ++refreshments_;
+        averaged_ = group_.forward_pass();
+        if (!given_.empty()) return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {
             m->clear(keep);
@@ -202,13 +206,11 @@ private:
 
     // Metrics see the last pass alone: it must be the one that made the gradients.
     void require_one_pass() const {
+        detail::require_one_pass("riemannian", group_,
+                                 "call take_sums() after each pass and give_sums() with their total before "
+                                 "step()");
         for (const Parameter<T>* p : group_) {
             if (!p->trained || group_.is_of_last_pass(*p)) continue;
-            if (p->passes > 1)
-                throw UsageError("riemannian: the gradient of '", p->name,
-                                 "' is a sum over several backward passes, and the metric is that of ",
-                                 "the last; call take_sums() after each pass and give_sums() with their "
-                                 "total before step()");
             if (p->passes == 0 && p->counts())
                 throw UsageError(
                     "riemannian: the gradient of '", p->name,
@@ -241,6 +243,7 @@ private:
     std::vector<std::vector<T>> delta_;
     std::vector<T> given_;  // sums of the batch for the next step, if not those of the last pass
     std::uint64_t steps_ = 0, refreshments_ = 0;
+    std::optional<std::uint64_t> averaged_;  // the forward pass whose metric a refused step has averaged
 };
 
 }  // namespace isogloss::inline ISOGLOSS_CONFIGURATION

@@ -48,12 +48,15 @@ public:
     }
     /// Adds gradient and metric of the last passes times `weight`. Gradients of parameters are unchanged. Throws
     /// UsageError, with nothing added, unless backward, and backward<Modulus> if wants_modulus(), ran after the last
-    /// forward pass.
+    /// forward pass, and where a gradient is a sum over several backward passes, whose metric is that of the last.
     void add(double weight) {
         detail::require_passes(metrics_, group_);
         if (!group_.carried())
             throw UsageError(
                 "riemannian: found no backward(loss) since the last forward pass; call it before add()");
+        if (!metrics_.empty())
+            detail::require_one_pass("riemannian", group_,
+                                     "clear the gradients, and call add() after each pass");
         const BlasOnOneThread blas;
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;
