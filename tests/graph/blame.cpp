@@ -104,7 +104,7 @@ TEST_CASE("Arrays that do not fit within a node come with its name and shapes", 
     for (const auto& [options, way, word] :
          {std::tuple<WrongShape<double>::Options, const char*, const char*>{
               {}, "forward", "found an array [15, 2] assigned to a matrix [3, 2]"},
-          {{.columns = true}, "forward", "Incompatible dimension of arrays"},
+          {{.columns = true}, "forward", "shapes that do not broadcast to one"},
           {{.backwards = true}, "backward", "assigned to a matrix [3, 2]"}}) {
         Graph<double> g({.time = 5, .batch = 3});
         const auto x = g.add<Linear>("in", {.units = 2}, g.input("u", 2));

@@ -108,8 +108,8 @@ def edges():
     printed, edge = found("--cache-flatness", 0.1, 0.2, "--cache-weight", 0, 0.5)
     assert edge == [] and " --cache-weight 0: perplexity " in printed, printed  # the limit; without the cache any flatness is as good
     one = ["--cache-flatness", 2, "--cache-weight", 0.4]
-    printed, edge = found("--cache-window", 1, 2, *one)
-    assert edge == [{"option": "--cache-window", "value": 2, "try": [2, 3, 4, 6]}] and printed.endswith("; try --cache-window 2 3 4 6\n"), printed
+    printed, edge = found("--cache-window", 4, 10, *one)  # lines are of 9 tokens
+    assert edge == [{"option": "--cache-window", "value": 10, "try": [10, 15, 20, 30]}] and printed.endswith("; try --cache-window 10 15 20 30\n"), printed
     run("tune", "--model", "m", "--text", "again.txt", "--cache-window", *edge[0]["try"], *one)
     assert found("--cache-window", 10**6, 2 * 10**6, *one)[1] == []  # both longer than the text
     printed, edge = found("--dynamic", "sgd", "--dynamic-rate", 0.01, 0.1)
