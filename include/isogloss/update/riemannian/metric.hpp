@@ -183,12 +183,12 @@ template <class T> void require_passes(const Metrics<T>& metrics, const Paramete
             "depends on none of the parameters");
 }
 
-/// Throws UsageError, naming `who`, where a gradient is a sum over several backward passes, of which a metric sees only
-/// the last; `remedy` ends the message.
+/// Throws UsageError, naming `who`, where the gradient of a trained parameter is a sum over several backward passes, of
+/// which a metric sees only the last; `remedy` ends the message.
 template <class Group>
 void require_one_pass(std::string_view who, const Group& group, std::string_view remedy) {
     for (const auto* p : group)
-        if (p->passes > 1)
+        if (p->trained && p->passes > 1)
             throw UsageError(who, ": the gradient of '", p->name,
                              "' is a sum over several backward passes, and the metric is that of the last; ",
                              remedy);
