@@ -158,8 +158,8 @@ public:
                        [N](Index k) { return message("symbol ", k / N, " in state ", k % N); });
         double* const moves = counts.moves();
         for (Index k = 0; k < N * N; ++k) {
-            const double of_path = moves[k];  // may be infinite where P is 0 or hardly more
-            moves[k] = transition[k] > 0 ? of_path * transition[k] : 0;
+            const double quotient = moves[k];  // by P: may be infinite where that is 0 or hardly more
+            moves[k] = transition[k] > 0 ? quotient * transition[k] : 0;
             if (!std::isfinite(moves[k]))
                 throw NumericError("hmm: found ", moves[k],
                                    " as the expected count of the transition from state ", k / N,
