@@ -1,8 +1,8 @@
 // Part of the compiled core; the list is in isogloss/compiled.hpp.
 #include <isogloss/compiled.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_SUBJECTS(template, float)
 ISOGLOSS_COMPILED_SUBJECTS(template, double)
 ISOGLOSS_COMPILED_LAWS(template)
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

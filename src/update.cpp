@@ -1,7 +1,7 @@
 // Part of the compiled core; the list is in isogloss/compiled.hpp.
 #include <isogloss/compiled.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_UPDATES(template, float)
 ISOGLOSS_COMPILED_UPDATES(template, double)
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -75,7 +75,8 @@ def guide_to(header, guide):
 
 
 def main(path):
-    text = pathlib.Path(path).read_text().replace("::inline ISOGLOSS_CONFIGURATION", "")
+    text = pathlib.Path(path).read_text().replace(" inline namespace ISOGLOSS_CONFIGURATION {", "")
+    text = re.sub(r"^}(}+  // namespace isogloss)", r"\1", text, flags=re.M)
     text = re.sub(r'R"([^()\\ ]*)\((.*?)\)\1"', plain_string, text, flags=re.S)
     header = path.partition("include/isogloss/")[2]
     guide = os.environ.get("ISOGLOSS_GUIDE")

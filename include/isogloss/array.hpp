@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A std::vector whose sizes and subscripts may be of any integer type, so that no call site needs a cast. It
 /// converts from and to std::vector, without a copy when moved, and to std::span. As with std::vector, the
@@ -35,4 +35,4 @@ template <class T> struct ArrayView : std::span<T> {
     template <std::integral I> constexpr T& operator[](I i) const { return Base::operator[](std::size_t(i)); }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::check {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace check {
 
 namespace detail {
 struct ProbeRecord {};  // published by probes
@@ -418,4 +418,4 @@ template <class Build> [[nodiscard]] std::string laws(Build build, const LawOpti
     }
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::check
+}}}  // namespace isogloss::check

@@ -133,9 +133,9 @@
     ISOGLOSS_COMPILED_SUBJECTS(make, T)
 
 #ifdef ISOGLOSS_COMPILED
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ISOGLOSS_COMPILED_CORE(extern template, float)
 ISOGLOSS_COMPILED_CORE(extern template, double)
 ISOGLOSS_COMPILED_LAWS(extern template)
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss
 #endif

@@ -19,8 +19,8 @@
     make std::vector<Direction> dynamics<T>(const Lds<T>&, const SmallMatrix&, Index, Index, double);
 
 #ifdef ISOGLOSS_COMPILED_LDS
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 ISOGLOSS_COMPILED_LDS_LIST(extern template, float)
 ISOGLOSS_COMPILED_LDS_LIST(extern template, double)
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds
 #endif

@@ -60,9 +60,9 @@
     ISOGLOSS_DETAIL_NAME(ISOGLOSS_VERSION_MAJOR, ISOGLOSS_VERSION_MINOR, ISOGLOSS_VERSION_PATCH, \
                          ISOGLOSS_DETAIL_MACHINE, ISOGLOSS_DETAIL_LANES, ISOGLOSS_DETAIL_THREADS)
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The name of the configuration of this translation unit.
 inline const char* configuration() { return ISOGLOSS_DETAIL_TEXT(ISOGLOSS_CONFIGURATION); }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -8,7 +8,7 @@
 #include <string_view>
 
 /// Dense matrices as values: each operation returns its result.
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace dense {
 
 /// A matrix in double.
 using Matrix = Tensor<double, 2>;
@@ -54,4 +54,4 @@ inline Matrix product(const Matrix& a, const Matrix& b, const Matrix& c) { retur
 /// a bᵀ
 inline Matrix product_t(const Matrix& a, const Matrix& b) { return product(ref(a), t(ref(b))); }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense
+}}}  // namespace isogloss::dense

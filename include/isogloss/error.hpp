@@ -12,7 +12,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Concatenates its arguments into one string, as in all messages. Throws std::bad_alloc when out of memory,
 /// rather than returning part of the text.
@@ -119,4 +119,4 @@ void require(std::string_view who, std::string_view option, V value, std::type_i
                              : message(" and at most ", high.value));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

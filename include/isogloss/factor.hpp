@@ -18,7 +18,7 @@
 #include <xtensor-blas/xlapack.hpp>
 #pragma pop_macro("NCC")
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace dense {
 
 namespace detail {
 
@@ -215,4 +215,4 @@ template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>&
     return transposed(x);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::dense
+}}}  // namespace isogloss::dense

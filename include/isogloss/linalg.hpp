@@ -18,7 +18,7 @@
 #include <vector>
 #include <xtensor-blas/xblas.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
@@ -200,4 +200,4 @@ template <class T> Precision fastest_precision() {
     return Precision::full;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -4,7 +4,7 @@
 #include <isogloss/types.hpp>
 #include <type_traits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A matrix as a product sees it: a row-major block [rows, cols] whose rows are `stride` apart. Owns nothing. With
 /// `transposed` it stands for its transpose.
@@ -48,4 +48,4 @@ template <class T> struct MatrixRef {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

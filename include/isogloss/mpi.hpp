@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace mpi {
 
 /// The processes of an MPI communicator, as a distributed::Communicator and distributed::Asynchronous. Works on a
 /// duplicate of it, so that its messages never mix with those of the host program. Called by one thread at a time.
@@ -220,4 +220,4 @@ template <class F> auto guarded(const Communicator& ranks, F&& f) {
     ranks.abort(1);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::mpi
+}}}  // namespace isogloss::mpi

@@ -3,7 +3,7 @@
 
 #include <isogloss/config.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The type to which the factors of a model's matrix products are rounded in training. Parameters, states,
 /// gradients, sums and all other operations stay in the type of the graph, as do evaluation passes.
@@ -18,4 +18,4 @@ enum class Precision {
     int8,
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -10,7 +10,7 @@
 #include <numbers>
 #include <string_view>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Philox 4×32 with 10 rounds: a bijection of a 128-bit counter under a 64-bit key.
 ///
@@ -115,4 +115,4 @@ template <class Probabilities> Token sample(const Probabilities& p, double u) {
     return drawn;  // the last one above 0, if rounding makes u Σ p reach the sum
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

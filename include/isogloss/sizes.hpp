@@ -13,7 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Sizes as a message shows them: "[3, 4]", "[]" for a scalar.
 inline std::string dimensions_text(std::span<const Index> shape) {
@@ -74,4 +74,4 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     throw_out_of_memory<E>(name, bytes);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -7,7 +7,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// During its lifetime, its thread reads and writes subnormal numbers (below 1e-38 in float, 2e-308 in double)
 /// as 0; its destructor restores the previous mode. Nearly vanishing probabilities and gradients are subnormal,
@@ -45,4 +45,4 @@ private:
     [[maybe_unused]] unsigned before_ = 0;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

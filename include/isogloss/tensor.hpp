@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Owning dense array of N dimensions, row-major.
 template <class T, std::size_t N> using Tensor = xt::xtensor<T, N>;
@@ -42,7 +42,7 @@ template <class T> using MatrixAdaptor =
     decltype(xt::adapt(std::declval<T*>(), std::size_t{}, xt::no_ownership(), std::array<std::size_t, 2>{}));
 
 }  // namespace detail
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss
 
 /// @cond What xtensor requires of a container type of its own: no part of the reference
 namespace xt {
@@ -53,7 +53,7 @@ template <class T> struct xiterable_inner_types<isogloss::MatrixView<T>>
 }  // namespace xt
 /// @endcond
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Arrays of different shapes in an assignment to a MatrixView.
 class ShapeError : public UsageError {
@@ -163,4 +163,4 @@ private:
 /// A MatrixView of a matrix [rows, cols]: the type of T follows from the pointer.
 template <class T> MatrixView<T> matrix_view(T* data, Index rows, Index cols) { return {data, rows, cols}; }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

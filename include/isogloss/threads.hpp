@@ -22,7 +22,7 @@ extern "C" {
 [[gnu::weak]] int openblas_get_parallel(void);
 }
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 inline std::atomic<int>& thread_count() {
@@ -132,4 +132,4 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     for (Index i = 0; i < count; ++i) run(i);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <isogloss/config.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Sizes, positions and shapes. Signed, so that differences can be negative.
 using Index = std::ptrdiff_t;
@@ -37,4 +37,4 @@ struct TokenBlock {
     Index size() const { return time * batch; }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Bytes that some programs write at the beginning of a text in UTF-8: no part of its first word.
 inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
@@ -79,4 +79,4 @@ inline std::string in_quotes(std::string_view word) {
     return "'" + escaped(word.substr(0, keep), false) + (keep < word.size() ? "…'" : "'");
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::check {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace check {
 
 /// What the laws run on.
 struct LawOptions {
@@ -222,4 +222,4 @@ template <class A, class B> std::size_t furthest(const std::vector<A>& a, const 
 }
 
 }  // namespace detail
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::check
+}}}  // namespace isogloss::check

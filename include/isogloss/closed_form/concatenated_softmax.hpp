@@ -10,7 +10,7 @@
 #include <isogloss/subnormals.hpp>
 #include <span>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of ConcatenatedSoftmax.
 struct ConcatenatedSoftmaxOptions {
@@ -225,4 +225,4 @@ private:
     Index* example_ = nullptr;  // [N]: the example of each row
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -9,7 +9,7 @@
 #include <isogloss/dense.hpp>
 
 /// Small dense matrices in double, each operation as defined. vec(A) stacks the columns of A.
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kronecker {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kronecker {
 
 using dense::cols, dense::identity, dense::Matrix, dense::product, dense::rows, dense::transposed,
     dense::zeros;
@@ -96,4 +96,4 @@ inline Result value_and_gradient(const Matrix& E, const Matrix& W, ArrayView<con
     return r;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kronecker
+}}}  // namespace isogloss::kronecker

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// Calls `step()` every `period` in its own thread, from go_on() until step() returns false or pause() is
 /// called; in between the thread sleeps.
@@ -79,4 +79,4 @@ private:
     std::thread thread_;  // last, so that it starts after the other members are constructed
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

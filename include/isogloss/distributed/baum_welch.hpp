@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// The first sequence of each shard, followed by the number of sequences: shards of consecutive sequences with
 /// about equally many symbols. Some are empty if there are fewer sequences than shards.
@@ -82,4 +82,4 @@ double baum_welch_step(hmm::Hmm& model, hmm::Sequences sequences, C& ranks, Inde
     return before;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// A group of ranks 0 … size() - 1, each of which holds one object. All functions except rank() and size() are
 /// collective: every rank calls the same ones in the same order, and none returns before the ranks it depends on
@@ -116,4 +116,4 @@ template <class T, Communicator C> void broadcast(C& ranks, std::span<T> numbers
     ranks.broadcast(std::as_writable_bytes(numbers), root);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

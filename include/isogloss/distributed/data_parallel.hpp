@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// Options of DataParallel.
 struct DataParallelOptions {
@@ -396,4 +396,4 @@ Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x, Tokens y,
     return p;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

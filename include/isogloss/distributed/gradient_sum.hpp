@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// Options of GradientSum.
 struct GradientSumOptions {
@@ -317,4 +317,4 @@ private:
     std::unique_ptr<Background> background_;  // last, so that it is destroyed before what it uses
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

@@ -7,7 +7,7 @@
 #include <isogloss/graph/parameters.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// Sums the rows of a parameter's gradient over shards, in the order of TreeSum or in any: a part of GradientSum.
 /// Only the rows touched by some shard are sent.
@@ -97,4 +97,4 @@ private:
     Array<T> sum_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

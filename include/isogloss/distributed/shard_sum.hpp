@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// Sums arrays over shards, in the order of TreeSum or in any order.
 ///
@@ -79,4 +79,4 @@ private:
     std::vector<ShardSum<T, C>> sums_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

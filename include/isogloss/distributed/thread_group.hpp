@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// Runs a function once per rank, for n ranks, each in its own thread with a Communicator; for testing programs
 /// without several processes, and for use on one machine.
@@ -164,4 +164,4 @@ private:
 
 static_assert(Communicator<Alone> && Communicator<ThreadGroup::Member>);
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

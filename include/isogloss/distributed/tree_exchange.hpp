@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// The sum of ArrayTreeSum, in the same order and with the same bits, by messages in transit while a rank does
 /// other work. Arrays are sent from where they lie, and the sum is received in its final place.
@@ -101,4 +101,4 @@ private:
     std::vector<Incoming> in_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

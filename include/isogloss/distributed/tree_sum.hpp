@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
 /// A node of the tree over S shards: node k of level j covers the existing shards in [k 2ʲ, (k+1) 2ʲ).
 struct TreeNode {
@@ -153,4 +153,4 @@ private:
     std::vector<T> send_, received_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::distributed
+}}}  // namespace isogloss::distributed

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 
 static_assert(std::endian::native == std::endian::little,
               "isogloss reads and writes little-endian files by copying memory; this machine is big-endian.");
@@ -151,4 +151,4 @@ private:
 
 inline constexpr Crc64::Tables Crc64::tables = Crc64::make_tables();
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file
+}}}  // namespace isogloss::file

@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 
 /// Throws FileError: what could not be done with a file, and the reason given by the system.
 [[noreturn]] inline void refuse(const char* what, const std::string& path, int error = errno) {
@@ -151,4 +151,4 @@ private:
     std::unique_ptr<char, Unmap> data_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file
+}}}  // namespace isogloss::file

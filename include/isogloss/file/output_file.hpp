@@ -22,7 +22,7 @@
 #include <string_view>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 
 /// The folder that contains a file, with a trailing slash; "./" if the name has none.
 inline std::string folder_of(const std::string& path) {
@@ -220,4 +220,4 @@ template <class Writer> void write_atomically(const std::string& path, Writer&& 
     file.commit();
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file
+}}}  // namespace isogloss::file

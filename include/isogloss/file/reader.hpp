@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::file {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 
 /// Buffered sequential reading of bytes, from a file or a stream.
 ///
@@ -222,4 +222,4 @@ private:
     Index line_ = 0;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::file
+}}}  // namespace isogloss::file

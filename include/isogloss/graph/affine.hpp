@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 template <class T> struct Store;
 template <class T> struct MaskRecord;
@@ -228,4 +228,4 @@ void add_term_to_weight(Store<T>& store, const UnitsRecord<T>& u, const Source<T
     });
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
+}}}  // namespace isogloss::graph

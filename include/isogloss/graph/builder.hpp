@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// What is added to a store while one lives: its end takes it back, and what was recorded meanwhile in weights and
 /// tokens that existed before, unless keep() was called.
@@ -205,4 +205,4 @@ private:
     Array<NodeRecord<T>>& nodes_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
+}}}  // namespace isogloss::graph

@@ -11,7 +11,7 @@
 #include <typeinfo>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
@@ -156,4 +156,4 @@ template <class T> std::string describe_as_dot(const Graph<T>& g) {
     return text + "}\n";
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

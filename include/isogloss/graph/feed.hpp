@@ -11,7 +11,7 @@
 #include <iterator>
 #include <span>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
@@ -72,4 +72,4 @@ template <class T> struct Feed {
     TokenBlock block;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A model: tokens, weights and nodes, wired by handles, over float or double.
 ///
@@ -492,4 +492,4 @@ Tensor<T, 2> Graph<T>::all_positions(std::string_view who, Logits<T> o, Fill&& f
     return all;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <isogloss/types.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Tokens [T, B]; values below `vocabulary`.
 struct Tokens {
@@ -67,4 +67,4 @@ struct Mask {
 struct Gradient {};  ///< ∂l/∂x: local derivatives and matrices enter unchanged
 struct Modulus {};   ///< Φ: local derivatives and matrices enter squared (Ollivier's backpropagated metric)
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

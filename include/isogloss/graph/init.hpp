@@ -8,7 +8,7 @@
 #include <isogloss/random.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Initial values of a weight: element (row, col) of a matrix [rows, cols] as a function of its own random
 /// stream. Any callable of this form will do; the usual ones are defined below.
@@ -63,4 +63,4 @@ inline Init per_block(Array<double> values) {
     };
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

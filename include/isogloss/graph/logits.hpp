@@ -5,7 +5,7 @@
 #include <isogloss/graph/packed_matrix.hpp>
 #include <isogloss/linalg.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// Z = H Eᵀ + b for H [rows, n], the head's table E [V, n], a bias b [V] or null, and Z [rows, V].
 ///
@@ -37,4 +37,4 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
     });
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
+}}}  // namespace isogloss::graph

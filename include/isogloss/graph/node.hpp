@@ -22,7 +22,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// N has `Options` and a member `options` of that type.
 template <class N>
@@ -95,4 +95,4 @@ template <class T> struct NodeRecord {
 };
 
 }  // namespace graph
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

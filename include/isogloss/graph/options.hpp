@@ -10,7 +10,7 @@
 #include <optional>
 #include <type_traits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Capacities, seed and modes of a graph.
 struct GraphOptions {
@@ -79,4 +79,4 @@ template <class T> void configure(Store<T>& store, GraphOptions options) {
 }
 
 }  // namespace graph
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -9,7 +9,7 @@
 #include <isogloss/linalg.hpp>
 #include <type_traits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// B [k, n] for products C = S + A B with A of few rows, where packing B anew would read and write all of it each
 /// time. Precision::full keeps T; bf16 and int8 (kernel::Bf16Gemm, kernel::Int8Gemm) are for float only.
@@ -95,4 +95,4 @@ private:
     std::uint8_t* bytes_ = nullptr;   // the matrix in int8
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
+}}}  // namespace isogloss::graph

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 template <class T> struct Store;
@@ -371,4 +371,4 @@ private:
     std::vector<Parameter<T>*> members_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Steps 0 … n-1, or n-1 … 0, for a range-based for.
 struct Steps {
@@ -307,4 +307,4 @@ template <class T, class Quantity> void Backward<T, Quantity>::affine_backward(U
             kernel::add_column_sums(this->rows(), u.width, dz.data, store[u.bias].dense_gradient().data);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

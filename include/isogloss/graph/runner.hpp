@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// The half of Graph that runs passes; Graph documents each function.
 template <class T> class Runner {
@@ -463,4 +463,4 @@ private:
     int asked_ = -1;          // its loss, if any
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
+}}}  // namespace isogloss::graph

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// Calls f(pattern) for each part of a list with commas, without the spaces around it; once for an empty list.
 template <class F> void for_each_pattern(std::string_view list, F&& f) {
@@ -63,4 +63,4 @@ template <class T> Seq<T> sequence_named(const Store<T>& store, std::string_view
     throw UsageError("sequence: none is named '", name, "'. There are: ", names_of(store.seqs));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::graph
+}}}  // namespace isogloss::graph

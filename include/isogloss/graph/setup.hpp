@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace graph {
 
@@ -386,4 +386,4 @@ template <class T> UnitsBuilder<T>& UnitsBuilder<T>::bias(const std::string& nam
     return *this;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The weights that a graph had when Graph::shared_weights() was called, and their memory. Copies are cheap, a
 /// list of names, and may be made by several threads.
@@ -111,4 +111,4 @@ private:
     std::vector<Parameter<T>> weights_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

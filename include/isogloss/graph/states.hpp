@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A copy of the states that a graph carries from one pass to the next.
 template <class T> struct Carried {
@@ -99,4 +99,4 @@ private:
 };
 
 }  // namespace graph
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -24,9 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
-
-namespace graph {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// A sequence. `lead` = 1 where it is carried: a block [B, width] for the state before the first step precedes the T
 /// blocks. Blocks follow one another at the batch size of the current pass, so that a whole sequence,
@@ -259,4 +257,4 @@ template <class T> Store<T>::Store() = default;
 template <class T> Store<T>::~Store() = default;
 
 }  // namespace graph
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A word that may come next.
 struct Candidate {
@@ -66,4 +66,4 @@ template <class T> std::vector<Candidate> top_k(Graph<T>& g, Logits<T> o, Index 
     return top_k(V, log_p.data(), k);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace hmm {
 
 /// Expected counts of a hidden Markov model given sequences, and their log-likelihood: the output of the E-step of
 /// Baum-Welch and the input of the M-step. Counts of several sets of sequences add up elementwise.
@@ -398,4 +398,4 @@ private:
     Array<double> u_, w_, v_, c_, checkpoints_;  // c for the whole group
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm
+}}}  // namespace isogloss::hmm

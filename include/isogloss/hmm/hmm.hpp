@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Hidden Markov models.
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace hmm {
 
 /// Options of Hmm.
 struct Options {
@@ -417,4 +417,4 @@ private:
     Array<Index> first_, to_;  // see ModelView
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::hmm
+}}}  // namespace isogloss::hmm

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// What Checkpoint::load takes from a file.
 enum class Restore {
@@ -278,4 +278,4 @@ private:
     std::vector<std::function<void()>> before_load_of_parameters_, after_load_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

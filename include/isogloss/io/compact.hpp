@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// An F16 number (IEEE 754 binary16), given by its bits, as a float, exactly.
 inline float half_to_float(std::uint16_t bits) {
@@ -221,4 +221,4 @@ inline void write_compact(const std::filesystem::path& path, Safetensors file, C
     write_safetensors(path, tensors, file.metadata());
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// The differences between the expected tensors and those of a file. Each string is a line for a message:
 /// the name, and for `misshapen` both types and shapes.
@@ -96,4 +96,4 @@ inline void require_match(std::span<const TensorSpec> expected, const Safetensor
                     list);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

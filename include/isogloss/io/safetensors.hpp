@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// Format version that isogloss writes, in the metadata "isogloss.format".
 inline constexpr std::string_view safetensors_format = "1";
@@ -381,4 +381,4 @@ inline const TensorView* scales(const Safetensors& file, const TensorView& t) {
 
 }  // namespace detail
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

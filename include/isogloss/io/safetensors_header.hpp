@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// Maximum header length, in bytes, for writing and reading; the limit of the format's own library.
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
@@ -94,4 +94,4 @@ inline std::string safetensors_entries(std::span<const TensorSpec> tensors) {
     return json;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

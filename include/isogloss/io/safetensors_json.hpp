@@ -27,7 +27,7 @@
 #include <utility>
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// A tensor as the header of a safetensors file describes it.
 struct SafetensorsEntry {
@@ -194,4 +194,4 @@ ISOGLOSS_IO_INLINE std::string read_json(std::string_view json, SafetensorsHeade
 
 #endif
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// Scalar type of the elements of a stored tensor, those of the safetensors format. `boolean`, floats of 16
 /// and fewer bits, and `c64` (complex, two floats) have no C++ type here: they can be held and copied as
@@ -136,4 +136,4 @@ inline TensorView text_view(std::string name, std::string_view characters) {
             std::as_bytes(std::span(characters))};
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// The PyTorch layers that have a counterpart here.
 enum class Torch {
@@ -267,4 +267,4 @@ void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vect
     write_safetensors(path, tensors);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// Words with one vector each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
 struct WordVectors {
@@ -450,4 +450,4 @@ inline void write_glove_text(const std::filesystem::path& path, const WordVector
     write_word_vectors(path, vectors, WordVectorFormat::glove_text);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::io
+}}}  // namespace isogloss::io

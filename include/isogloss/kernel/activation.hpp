@@ -5,7 +5,7 @@
 #include <cmath>
 #include <isogloss/kernel/gates.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// s(V) of a unit.
 enum class Activation {
@@ -76,4 +76,4 @@ void activation_backward(Activation s, Index n, const T* a, const T* da, T* dV) 
 }
 
 }  // namespace kernel
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// A bfloat16: the sign, the exponent and the first 7 bits of the fraction of a float. A storage type, not for
 /// arithmetic.
@@ -156,4 +156,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

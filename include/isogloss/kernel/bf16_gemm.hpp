@@ -6,7 +6,7 @@
 #include <isogloss/threads.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// C = A B + beta C for floats: A and B are rounded to bfloat16, the products of two such numbers are exact, and
 /// sums are in float. An element of C does not depend on the number of threads.
@@ -129,4 +129,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

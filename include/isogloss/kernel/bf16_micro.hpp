@@ -15,7 +15,7 @@
 #define ISOGLOSS_DETAIL_AMX 1
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `terms` terms, for at
 /// most two panels of A and two of B.
@@ -223,4 +223,4 @@ inline const char* bf16_micro_name() {
 #endif
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

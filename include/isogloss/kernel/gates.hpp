@@ -9,7 +9,7 @@
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/threads.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// d, or d² for the modulus.
 template <bool squared, class L> L chain(L d) {
@@ -279,4 +279,4 @@ void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const High
     });
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// C = S + A B for floats: A is rounded row by row and B column by column,
 ///
@@ -166,4 +166,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// A few rows of p times a panel of q + 128, both in groups of 4 terms: the micro-kernel of Int8Gemm.
 ///
@@ -176,4 +176,4 @@ private:
 #endif
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

@@ -9,7 +9,7 @@
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/matrix_ref.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 namespace plain {
 
@@ -168,4 +168,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

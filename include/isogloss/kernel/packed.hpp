@@ -4,7 +4,7 @@
 #include <isogloss/kernel/micro_kernel.hpp>
 #include <isogloss/threads.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// The recurrent matrix of a cell is multiplied from the left by a few rows, step after step. A separate product
 /// would repack it every time, which at 20 rows takes a good part of the time; here it is packed once per
@@ -86,4 +86,4 @@ private:
     static constexpr Index many_rows = 4 * Micro::MR, near_numbers = Index{1} << 15;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

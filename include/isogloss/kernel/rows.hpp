@@ -10,7 +10,7 @@
 #include <isogloss/random.hpp>
 #include <limits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// Plain loops with sums in double, against which the kernels below are tested. Only dot has other uses: the sum
 /// when a product exceeds the range of T, and wherever a sum is to be in double.
@@ -163,4 +163,4 @@ template <class T, class A = Architecture> Index first_non_finite(Index n, const
     return n;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

@@ -14,7 +14,7 @@
 #include <xsimd/xsimd.hpp>
 #endif
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 #ifdef XTENSOR_USE_XSIMD
 using Architecture = xsimd::default_arch;
@@ -156,7 +156,7 @@ template <class L> inline L tanh_lanes(L x) {  ///< see above
 /// 1 / (1 + exp(-x)), finite for every finite x.
 template <class L> inline L sigmoid(L x) { return L(1) / (L(1) + exp_lanes(-x)); }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel
 
 #if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
 #include <isogloss/kernel/simd_avx512.hpp>

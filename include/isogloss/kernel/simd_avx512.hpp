@@ -6,7 +6,7 @@
 #include <isogloss/kernel/simd.hpp>
 
 #if defined(XTENSOR_USE_XSIMD) && defined(__AVX512F__)
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 template <class L>
 requires(sizeof(L) == 64) struct Masked<float, L> {
@@ -88,5 +88,5 @@ requires(sizeof(L) == 64 && lane_count<L> == 8) struct LaneFunctions<L> {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel
 #endif

@@ -4,7 +4,7 @@
 
 #include <isogloss/kernel/micro_kernel.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// Products of a few rows with a large matrix, which is read once, in place. For one thread. Order of sums as in
 /// MicroKernel, but the blocks of k in product() depend on the columns of C: a part of C may differ from the same part of
@@ -122,4 +122,4 @@ private:
     static constexpr Index worth_packing = 48;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

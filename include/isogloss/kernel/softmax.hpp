@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// max z, n ≥ 1. Does not detect NaN, which shows in the log-sum-exp.
 template <class T, class A = Architecture> T row_max(Index n, const T* z) {
@@ -208,4 +208,4 @@ template <class T> double soft_divergence(Index n, const T* s, const T* z, doubl
 }
 
 }  // namespace plain
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

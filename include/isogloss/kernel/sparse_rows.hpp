@@ -5,7 +5,7 @@
 #include <isogloss/kernel/simd.hpp>
 #include <limits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// Room that sample() needs behind the entries it keeps, and the number of samples it takes side by side.
 inline constexpr Index sample_lanes = 16;
@@ -163,4 +163,4 @@ template <class T, class A = Architecture> void add_weighted_rows(Index n, Index
         if (n > 0) panel.template operator()<0, true>();
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <isogloss/types.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 namespace plain {
 
@@ -117,4 +117,4 @@ void transpose_add(Index n, Index m, const T* from, Index stride, T beta, T* to,
     one_by_one(whole_n, n, 0, m);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::kernel
+}}}  // namespace isogloss::kernel

@@ -7,7 +7,7 @@
 #include <isogloss/lds/whitening.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Averages over a text that an M-step needs, and the log-likelihood.
 template <class T> struct Statistics {
@@ -217,4 +217,4 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     return factor;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

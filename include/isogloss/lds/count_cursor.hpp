@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// What a count file contains is not what a writer wrote: its tokens must be counted again. A failure of the system and
 /// a file of another version of the library are a plain FileError instead: the file may be sound.
@@ -187,4 +187,4 @@ private:
     file::Crc64 crc_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

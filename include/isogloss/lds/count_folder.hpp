@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// A folder with count files, counts-FIRST-LAST.run, used by one counting at a time; other files in it are
 /// left alone.
@@ -154,4 +154,4 @@ private:
     file::Descriptor at_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

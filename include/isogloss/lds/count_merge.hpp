@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// The sum of the sections k of several files, in order of the pairs: calls out(row, column, count).
 ///
@@ -140,4 +140,4 @@ inline LagCounts counts_of(const CountRun& run, Index buffer, std::uint64_t word
                                  std::move(occurrences), std::move(lags));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 namespace detail {
 
@@ -184,4 +184,4 @@ Array<CountRun> merge_of_ranks(const CountRun& own, const std::string& path, Ind
     return merged;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

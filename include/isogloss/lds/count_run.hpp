@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// What a count file contains: the fixed part of its header, 80 bytes without gaps.
 struct CountRunHeader {
@@ -139,4 +139,4 @@ private:
     std::int64_t row_ = -1, column_ = -1;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

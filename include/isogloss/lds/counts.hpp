@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// What is counted.
 struct CountOptions {
@@ -336,4 +336,4 @@ private:
     std::int64_t total_ = 0;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

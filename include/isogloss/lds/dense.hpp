@@ -6,7 +6,7 @@
 #include <isogloss/factor.hpp>
 
 /// Linear dynamical systems for text.
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 using dense::cols, dense::identity, dense::product, dense::product_t, dense::ref, dense::rows;
 using dense::schur, dense::solve, dense::symmetric_eigen, dense::thin_svd, dense::transposed, dense::zeros;
@@ -152,4 +152,4 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
     return R;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

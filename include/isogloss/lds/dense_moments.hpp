@@ -7,7 +7,7 @@
 #include <isogloss/lds/whitening.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Lagged covariances of vectors x_t of n numbers for subspace identification and EM (concept Moments).
 ///
@@ -228,4 +228,4 @@ private:
     SmallMatrix NF_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -5,7 +5,7 @@
 #include <isogloss/lds/model.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// One pair of singular vectors of the transition, described by words.
 struct Direction {
@@ -63,4 +63,4 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
     return out;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

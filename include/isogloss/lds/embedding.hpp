@@ -9,7 +9,7 @@
 #include <isogloss/lds/text_filter.hpp>
 #include <span>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Scales every row to norm 1; a zero row is unchanged.
 template <class T> void normalise_rows(TallMatrix<T>& x) {
@@ -96,4 +96,4 @@ template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const Smal
     return v;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

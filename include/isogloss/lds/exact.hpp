@@ -6,7 +6,7 @@
 #include <isogloss/lds/kalman.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// What exact_smoother computes for a text of T tokens.
 template <class T> struct ExactStates {
@@ -134,4 +134,4 @@ template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens
     return value;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

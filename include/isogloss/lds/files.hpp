@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Counts and their vocabulary.
 struct CountsFile {
@@ -372,4 +372,4 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     return it;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

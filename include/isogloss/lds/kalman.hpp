@@ -5,7 +5,7 @@
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/model.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// X = E X F + M, by doubling. The product of the spectral radii of E and F must be below 1. Throws
 /// NumericError if the sum does not converge.
@@ -111,4 +111,4 @@ template <class T> SteadyState steady_state(const Lds<T>& s) {
     return steady_state(s.A, inner_products(s.C, s.C), s.M);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

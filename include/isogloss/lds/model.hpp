@@ -7,7 +7,7 @@
 #include <numbers>
 #include <span>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// A linear dynamical system over whitened words y_t (see Whitening).
 ///
@@ -98,4 +98,4 @@ inline double repair_noise(const SmallMatrix& G, SmallMatrix& M, double limit = 
     return limit / share;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -9,7 +9,7 @@
 #include <isogloss/lds/text_pairs.hpp>
 #include <isogloss/lds/whitening.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// The lagged covariances Ψ_k = E[y_{t+k} y_tᵀ] of whitened words, as operators on blocks of columns.
 ///
@@ -174,4 +174,4 @@ private:
     std::int64_t tokens_;  // counted when this was made
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -7,7 +7,7 @@
 #include <isogloss/types.hpp>
 #include <numeric>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// The pairs of one lag in a block. Row i, the later word, has the cells from the block's start(i) to
 /// rows[i].end - 1, in ascending columns.
@@ -150,4 +150,4 @@ private:
     Array<std::uint16_t> reach_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// The first word of each of `ranges` ranges of words, followed by V. The rows of each range cost about the same
 /// in products with N_1 … N_r, counting `dense` additional terms per row.
@@ -209,4 +209,4 @@ Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOption
     return detail::identify(H, moments.whitening(), options, std::move(watch));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

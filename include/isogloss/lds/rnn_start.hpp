@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Names of the parameters that start_rnn writes, and the scale of the states.
 struct RnnStart {
@@ -147,4 +147,4 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     });
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// An array of counts, 4 bytes each, or 8 if one of them needs it: one of the two members is empty.
 struct CountView {
@@ -144,4 +144,4 @@ private:
     };
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

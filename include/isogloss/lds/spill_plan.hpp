@@ -12,7 +12,7 @@
 #include <isogloss/types.hpp>
 #include <limits>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Progress of a counting.
 struct SpillProgress {
@@ -94,4 +94,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

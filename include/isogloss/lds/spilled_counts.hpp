@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Lagged co-occurrences of a text whose counts may exceed memory; the result is that of LagCounts.
 ///
@@ -370,4 +370,4 @@ private:
     bool finished_ = false, closed_ = false;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -8,7 +8,7 @@
 #include <isogloss/lds/model.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Options of subspace_identification.
 struct SubspaceOptions {
@@ -154,4 +154,4 @@ Subspace<typename P::Scalar> subspace_identification(const P& moments, SubspaceO
     return detail::identify(H, moments.whitening(), options, std::move(watch));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -6,7 +6,7 @@
 #include <isogloss/lds/kalman.hpp>
 #include <span>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// Options of TextFilter::log_likelihood and TextFilter::cross_entropy.
 struct PredictionOptions {
@@ -259,4 +259,4 @@ private:
     TallMatrix<T> table_, columns_;  // k, and W C
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

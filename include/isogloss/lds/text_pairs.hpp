@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// The matrices N_k of LagCounts as operators: Y = N_k X adds row i_{t-k} of X to row i_t of Y for every position
 /// t of the text. Memory is X, Y and sums of some columns, whatever the length of the text.
@@ -107,4 +107,4 @@ private:
     Index farthest_ = 0;  // largest k with a pair
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 
 /// How counts are turned into frequencies.
 struct WhiteningOptions {
@@ -112,4 +112,4 @@ concept Moments = requires(const M& m, Index k, MatrixRef<const typename M::Scal
     m.apply_transposed(k, x, y);
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::lds
+}}}  // namespace isogloss::lds

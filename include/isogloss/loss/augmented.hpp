@@ -6,7 +6,7 @@
 #include <optional>
 #include <thread>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Augmented loss.
 ///
@@ -216,4 +216,4 @@ private:
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

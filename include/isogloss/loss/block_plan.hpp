@@ -7,7 +7,7 @@
 #include <isogloss/threads.hpp>
 #include <thread>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// What a loss needs of its output head besides the logits.
 struct HeadNeeds {
@@ -109,4 +109,4 @@ private:
     bool words_ = false;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

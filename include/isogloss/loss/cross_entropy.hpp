@@ -4,7 +4,7 @@
 #include <array>
 #include <isogloss/loss/softmax_loss.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// l = Σ -log softmax(o_t)[y_t], in nats, over all positions with a target.
 ///
@@ -24,4 +24,4 @@ template <class T> struct CrossEntropy : SoftmaxLoss<T, CrossEntropy> {
     std::array<FisherTerm, 1> fisher() const { return {FisherTerm{}}; }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

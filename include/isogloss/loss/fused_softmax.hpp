@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A block of rows of logits passed to a loss. Row r belongs to position `position[r]` (t·B + b), whose
 /// target is `target[r]`.
@@ -444,4 +444,4 @@ private:
     } block_;                       // current
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

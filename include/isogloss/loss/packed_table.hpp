@@ -4,7 +4,7 @@
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/graph/setup.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The table of a head packed once per pass for all blocks of logits, in bfloat16, or in T where blocks have few rows,
 /// for which BLAS would pack it again and again. Without memory (where it would take more than 5/8 of the budget, a second
@@ -76,4 +76,4 @@ private:
     bool is_packed_ = false, in_halves_ = false;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -4,7 +4,7 @@
 #include <concepts>
 #include <isogloss/loss/fused_softmax.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// One row of logits passed to a loss.
 template <class T> struct LogitRow {
@@ -93,4 +93,4 @@ private:
     Own<T>& own() { return static_cast<Own<T>&>(*this); }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Entries of dl/dz [rows, V] kept by kernel::sample, an unbiased estimate of dl/dz, and both gradient products
 /// computed from them: dl/dh row by row, dl/dE word by word. A row costs 4 n operations per kept entry in place
@@ -187,4 +187,4 @@ private:
     Index* end_ = nullptr;  // [V + 1]: where the entries of a word end
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

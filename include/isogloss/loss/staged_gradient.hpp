@@ -5,7 +5,7 @@
 #include <array>
 #include <isogloss/graph/pass.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The gradients of a head's weights and hidden states, computed by a loss in a training forward pass, while
 /// the logits are available. They are stored in place, in the gradients of the weights and in the adjoint, but
@@ -82,4 +82,4 @@ private:
     Index count_ = 0;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

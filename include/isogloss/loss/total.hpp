@@ -6,7 +6,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// l = Σ_k w_k l_k: two or more losses trained jointly.
 ///
@@ -47,4 +47,4 @@ template <class T> struct TotalLoss {
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

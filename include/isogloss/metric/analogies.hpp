@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// a : b = c : d
 using Analogy = std::array<std::string, 4>;
@@ -146,4 +146,4 @@ inline AnalogyScore sum_of(std::string name, std::span<const AnalogyScore> score
     return sum;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <isogloss/types.hpp>
 #include <numbers>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// -lim h_n / n = ½ ln((√5 + 1) / 2): the negative of what each dimension adds to the entropy, in nats.
 ///
@@ -90,4 +90,4 @@ inline EmbeddingDimension embedding_dimension(double words) {
     return d;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -5,7 +5,7 @@
 #include <isogloss/metric/perplexity.hpp>
 #include <isogloss/text/batches.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Sets a graph to evaluation mode and zero states for its lifetime. The destructor, also after an exception,
 /// restores the previous mode and carried states, so that training continues as if nothing had happened.
@@ -59,4 +59,4 @@ Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches ba
     return p;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <isogloss/metric/evaluate.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// What evaluate_dynamically() requires of an update: DynamicUpdate, or one of your own.
 template <class U>
@@ -96,4 +96,4 @@ void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batc
     }
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A row of a table and how near it is.
 struct Neighbour {
@@ -124,4 +124,4 @@ inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<co
     return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -13,7 +13,7 @@
 #include <limits>
 #include <span>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of NeuralCache.
 struct NeuralCacheOptions {
@@ -213,4 +213,4 @@ private:
     Index size_ = 0, next_ = 0;  // pairs stored; where the next one goes
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// -log p of the mixture of NeuralCache, given the model's nats -log p_model and p_cache. Infinite if λ = 1 and
 /// p_cache = 0.
@@ -136,4 +136,4 @@ template <class T> Perplexity evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<
         .perplexity;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

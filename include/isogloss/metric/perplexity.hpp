@@ -5,7 +5,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Accumulates losses and computes their averages.
 ///
@@ -44,4 +44,4 @@ private:
     Index tokens_ = 0, characters_ = 0;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

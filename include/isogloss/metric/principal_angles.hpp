@@ -6,7 +6,7 @@
 #include <isogloss/metric/subspace_distance.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The principal angles θ_1 ≤ … ≤ θ_r between the column spaces of x [V, a] and y [V, b], in radians from 0
 /// to π/2; r is the smaller of both dimensions.
@@ -44,4 +44,4 @@ inline double averaged_distance(const std::vector<double>& angles) {
     return std::sqrt(squares / static_cast<double>(angles.size()));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

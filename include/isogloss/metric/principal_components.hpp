@@ -5,7 +5,7 @@
 #include <cmath>
 #include <isogloss/factor.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The result of principal_components.
 struct PrincipalComponents {
@@ -87,4 +87,4 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     return p;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

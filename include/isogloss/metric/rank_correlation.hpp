@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Ranks from 1, the smallest first; equal numbers share the mean of their ranks. Throws NumericError for a
 /// number that is not finite.
@@ -53,4 +53,4 @@ inline double spearman(std::span<const double> x, std::span<const double> y) {
     return both / std::sqrt(of_x * of_y);
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

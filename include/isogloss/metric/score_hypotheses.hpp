@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The result of score_hypotheses.
 struct HypothesisScores {
@@ -210,4 +210,4 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
     return scores;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
@@ -65,4 +65,4 @@ template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<cons
     return std::min(1.0, std::sqrt(squares / static_cast<double>(dense::cols(R))));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The angles between two spaces at a step of training.
 struct SubspaceReading {
@@ -68,4 +68,4 @@ private:
     std::vector<SubspaceReading> readings_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

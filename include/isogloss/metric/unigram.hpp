@@ -10,7 +10,7 @@
 #include <isogloss/utf8.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: the
 /// baseline to beat. Its exponential is the unigram perplexity.
@@ -52,4 +52,4 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
     return sum / static_cast<double>(corpus.size());
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Two words and their similarity as judged by people, on the set's own scale.
 struct ScoredPair {
@@ -80,4 +80,4 @@ inline WordSimilarity word_similarity(const WordTable& table, std::span<const Sc
     return result;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

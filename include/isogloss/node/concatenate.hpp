@@ -5,7 +5,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// y_t = [a_t b_t …]: concatenation of two or more sequences.
 ///
@@ -46,4 +46,4 @@ template <class T> struct Concatenate {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -5,7 +5,7 @@
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/node/edges.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The weights of a network on a graph as matrices [N, N], one for each row of weights, zero where there is
 /// no edge. With at least a quarter of all edges, vectorised products with whole matrices are several times as
@@ -105,4 +105,4 @@ private:
     std::uint8_t* seen_ = nullptr;                // rows that have a gradient
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

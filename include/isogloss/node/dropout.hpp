@@ -3,7 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// y_t = m_t ∘ x_t with m = Bernoulli(keep) / keep; the identity in evaluation.
 ///
@@ -111,4 +111,4 @@ template <class T> struct RecurrentDropout {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

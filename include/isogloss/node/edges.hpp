@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// A directed graph of units; edges are listed by target, each unit's self-loop first.
 struct Edges {
@@ -69,4 +69,4 @@ inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
     });
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -3,7 +3,7 @@
 
 #include <isogloss/node/sparse_recurrent.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The gated leaky neural network.
 ///
@@ -13,4 +13,4 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (12)-(13).
 template <class T> struct Glnn : SparseRecurrent<T, true, true> {};
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

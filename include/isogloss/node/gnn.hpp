@@ -3,7 +3,7 @@
 
 #include <isogloss/node/sparse_recurrent.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The gated neural network.
 ///
@@ -13,4 +13,4 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (10)-(11).
 template <class T> struct Gnn : SparseRecurrent<T, false, true> {};
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -3,7 +3,7 @@
 
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// y_t = x_t W + b
 ///
@@ -31,4 +31,4 @@ template <class T> struct Linear {
     template <class Quantity> void backward(Backward<T, Quantity>& p) { p.affine_backward(z); }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

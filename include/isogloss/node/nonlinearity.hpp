@@ -5,7 +5,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/activation.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// y_t = s(x_t) by unit: what makes a multilayer perceptron of Linear layers, which without it are one affine map.
 ///
@@ -42,4 +42,4 @@ template <class T> struct Nonlinearity {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

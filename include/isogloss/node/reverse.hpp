@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <isogloss/graph/graph.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Reverses each column of a sequence in time, over its own length: the input of a backward recurrent layer.
 ///
@@ -56,4 +56,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -4,7 +4,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <optional>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Logits with a matrix of their own: o_t = W h_t + b.
 ///
@@ -71,4 +71,4 @@ template <class T> struct TiedSoftmax {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of the networks on a sparse graph.
 struct SparseRecurrentOptions {
@@ -366,4 +366,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

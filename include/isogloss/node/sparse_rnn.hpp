@@ -3,7 +3,7 @@
 
 #include <isogloss/node/sparse_recurrent.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The simple recurrent network on a sparse graph.
 ///
@@ -14,4 +14,4 @@ namespace isogloss::inline ISOGLOSS_CONFIGURATION {
 ///          includes.
 template <class T> struct SparseRnn : SparseRecurrent<T, false, false> {};
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// y_t = a_t + b_t + …, for residual and branching models.
 ///
@@ -41,4 +41,4 @@ template <class T> struct Sum {
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// What is done with the predictions that do not fill B columns of equal length.
 enum class Tail {
@@ -242,4 +242,4 @@ private:
     Batch batch_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// How a text is read into tokens. Level, line ends and unknown words follow the vocabulary.
 using CorpusOptions = file::LineOptions;
@@ -199,4 +199,4 @@ private:
     std::string source_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// Counts and checksum of a token stream.
 struct TokenStreamInfo {
@@ -162,4 +162,4 @@ private:
     TokenStreamInfo info_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

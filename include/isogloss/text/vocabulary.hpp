@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// Where a line comes from, for error messages.
 struct Place {
@@ -407,4 +407,4 @@ private:
     Token unk_ = -1, eos_ = -1;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// What a token stands for.
 enum class Level {
@@ -186,4 +186,4 @@ private:
     std::string sources_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// Numbers words 0, 1, 2 … in order of insertion, and finds them again. Open addressing, at most half
 /// full: a lookup is one hash, about one slot and one comparison, and allocates nothing.
@@ -93,4 +93,4 @@ private:
     std::vector<Slot> slots_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

@@ -8,7 +8,7 @@
 #include <isogloss/file/checksum.hpp>
 #include <string_view>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION::text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 /// True for the bytes that separate words: space, tab, vertical tab, form feed, carriage return and line
 /// feed. Spaces beyond ASCII (U+00A0, U+3000 …) belong to words.
@@ -56,4 +56,4 @@ template <class Use> void for_each_character(std::string_view line, Use&& use) {
     }
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION::text
+}}}  // namespace isogloss::text

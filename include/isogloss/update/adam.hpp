@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of Adam.
 struct AdamOptions {
@@ -111,4 +111,4 @@ private:
     std::vector<std::vector<T>> mean_, square_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// How DynamicUpdate scales a gradient.
 enum class DynamicRule {
@@ -194,4 +194,4 @@ private:
     bool moved_ = false;                             // whether the weights are temporary ones
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -12,7 +12,7 @@
 #include <numeric>
 #include <string_view>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Maximum number of pieces of over_numbers.
 inline constexpr Index most_pieces = 64;
@@ -132,4 +132,4 @@ template <class T> void finish_step(Parameter<T>& p) {
     p.clear_gradient();
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The base of an update: its group of parameters and its options, of which these have a common meaning:
 ///
@@ -60,4 +60,4 @@ protected:
     O options_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

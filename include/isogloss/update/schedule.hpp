@@ -9,7 +9,7 @@
 #include <limits>
 #include <numbers>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Constant, then decaying by a factor each epoch: η_e = rate · factor^max(0, e - constant), e = 1, 2, …
 ///
@@ -103,4 +103,4 @@ private:
     std::uint64_t waited_ = 0;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -7,7 +7,7 @@
 #include <isogloss/update/weight_average.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of Sgd.
 struct SgdOptions {
@@ -170,4 +170,4 @@ private:
     WeightAverage<T> average_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

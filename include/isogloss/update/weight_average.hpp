@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of WeightAverage.
 struct WeightAverageOptions {
@@ -132,4 +132,4 @@ private:
     std::vector<std::vector<T>> mean_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -7,7 +7,7 @@
 #include <isogloss/update/gradients.hpp>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of WeightDrop.
 struct WeightDropOptions {
@@ -128,4 +128,4 @@ private:
     bool dropped_ = false;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// How a learning rate adjusts itself.
 struct RateControl {
@@ -238,4 +238,4 @@ private:
     bool passed_ = false;   // the last forward pass succeeded
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of RiemannianDynamic.
 struct RiemannianDynamicOptions {
@@ -166,4 +166,4 @@ private:
     bool finite_ = false;                            // whether the metrics are known to be
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -6,7 +6,7 @@
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/update/riemannian/start_sums.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol
 /// x, over the inputs i, k of j (including the always-on 0), with sums over t with x_t = x,
@@ -272,4 +272,4 @@ private:
     std::vector<T> slopes_, factor_, diagonal_, step_;  // of one unit
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

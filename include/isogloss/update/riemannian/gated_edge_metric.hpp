@@ -6,7 +6,7 @@
 #include <isogloss/linalg.hpp>
 #include <isogloss/update/riemannian/start_sums.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The metric of P, b and start values of a Glnn or Gnn whose row of transition weights is u_t P + b. Unit j then
 /// sums the products u_k a_i with weights P_{k,ij}, k over the inputs and i over the units into j, where u_0 = 1
@@ -201,4 +201,4 @@ private:
     std::vector<T> left_, right_, bias_step_;  // u^p and a^q Φ of a block of positions; Δ of b
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

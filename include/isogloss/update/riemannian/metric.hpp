@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The squared scale Φ attached to a unit at a position.
 enum class UnitModulus {
@@ -281,4 +281,4 @@ template <class T> void solve_symmetric(Index m, T* M, T* G) {
 }
 
 }  // namespace detail
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -7,7 +7,7 @@
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The softmax head named `node`. Throws UsageError when there is none.
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
@@ -68,4 +68,4 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     return metrics;
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

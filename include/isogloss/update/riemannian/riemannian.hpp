@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of Riemannian.
 struct RiemannianOptions {
@@ -246,4 +246,4 @@ private:
     std::optional<std::uint64_t> averaged_;  // the forward pass whose metric a refused step has averaged
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -5,7 +5,7 @@
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of SearchStep.
 struct SearchOptions {
@@ -224,4 +224,4 @@ public:
         : SearchStep<T>(group, {}, behind) {}
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -5,7 +5,7 @@
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Sums of the Fisher matrix of a softmax head o = E h + b over positions, for each word v:
 ///
@@ -132,4 +132,4 @@ private:
     std::vector<T> logits_, hidden_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

@@ -5,7 +5,7 @@
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of SoftmaxStep.
 struct SoftmaxStepOptions {
@@ -87,4 +87,4 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
         b[v] = static_cast<T>(std::log(std::max(counts[v] / total, 1e-12)));
 }
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

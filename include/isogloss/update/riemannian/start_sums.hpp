@@ -4,7 +4,7 @@
 #include <isogloss/node/edges.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The metric of the start values of a network on a graph, one number for each unit: Φ_j of V before the first
 /// step, over the columns that begin there. Only passes in which some column begins contribute, and only these
@@ -62,4 +62,4 @@ private:
     double keep_ = 1;  // factor of the sums at the next add()
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

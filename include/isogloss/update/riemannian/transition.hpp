@@ -3,7 +3,7 @@
 
 #include <isogloss/update/riemannian/search_step.hpp>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Options of TransitionStep.
 struct TransitionOptions {
@@ -38,4 +38,4 @@ private:
     }
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss

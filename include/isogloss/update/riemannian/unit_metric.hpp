@@ -5,7 +5,7 @@
 #include <isogloss/update/riemannian/metric.hpp>
 #include <utility>
 
-namespace isogloss::inline ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Sums M = Σ Φ_j z zᵀ for a layer of units z = Σ a W + b. For each weight matrix W [m, n]:
 ///
@@ -229,4 +229,4 @@ private:
     std::vector<T> epsilon_, inverse_, bias_part_, factor_, solution_;
 };
 
-}  // namespace isogloss::inline ISOGLOSS_CONFIGURATION
+}}  // namespace isogloss
