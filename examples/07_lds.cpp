@@ -1,7 +1,7 @@
 // From co-occurrences to vectors: a linear dynamical system of the text, by subspace identification and EM.
 #include <cstdio>
+#include <isogloss/geometry/neighbours.hpp>
 #include <isogloss/lds.hpp>
-#include <isogloss/metric/neighbours.hpp>
 #include <isogloss/text/corpus.hpp>
 
 namespace ig = isogloss;

@@ -1,7 +1,7 @@
 // A closed-form gradient, without a graph: a softmax over the vectors of the last four characters.
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/evaluation/perplexity.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/update/adam.hpp>
 

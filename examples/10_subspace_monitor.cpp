@@ -1,8 +1,8 @@
 // The distance between word vectors and classifier of an untied model during training: the augmented loss
 // draws the column space of the softmax matrix towards that of the embedding table; cross-entropy does not.
 #include <cstdio>
+#include <isogloss/geometry/subspace_monitor.hpp>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/subspace_monitor.hpp>
 
 namespace ig = isogloss;
 

@@ -14,12 +14,12 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <isogloss/geometry/embedding_dimension.hpp>
+#include <isogloss/geometry/principal_angles.hpp>
+#include <isogloss/geometry/rank_correlation.hpp>
+#include <isogloss/geometry/subspace_distance.hpp>
 #include <isogloss/hmm/hmm.hpp>
 #include <isogloss/lds.hpp>
-#include <isogloss/metric/embedding_dimension.hpp>
-#include <isogloss/metric/principal_angles.hpp>
-#include <isogloss/metric/rank_correlation.hpp>
-#include <isogloss/metric/subspace_distance.hpp>
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -18,7 +18,7 @@ cmake --build $build
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 tool() { command -v "$1" || ls /usr/lib/llvm-*/bin/"$1" | tail -1; }
 readers=(include/isogloss/{file,io,text}/*.hpp include/isogloss/lds/files.hpp
-    include/isogloss/metric/{analogies,word_similarity}.hpp examples/language_model/{model_file,options}.hpp
+    include/isogloss/geometry/{analogies,word_similarity}.hpp examples/language_model/{model_file,options}.hpp
     examples/shared/tagged_text.hpp)
 # Each program by itself: one function may differ between two of them, and a common profile would lose its counts.
 rm -rf $build/profiles

@@ -19,7 +19,7 @@ FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riem
 NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
-    "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "metric": "Metrics", "text": "Text",
+    "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "evaluation": "Evaluation", "geometry": "Geometry", "text": "Text",
     "io": "Files", "lds": "Linear dynamical systems", "hmm": "Hidden Markov models", "closed_form": "Closed forms",
     "core": "Core",
 }

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/file/output_file.hpp>
+#include <isogloss/geometry/principal_components.hpp>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/principal_components.hpp>
 
 #include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"

@@ -7,8 +7,8 @@
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
+#include <isogloss/geometry/embedding_dimension.hpp>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/embedding_dimension.hpp>
 #include <map>
 
 #include "../shared/csv_log.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/graph/top_k.hpp>
+#include <isogloss/evaluation/top_k.hpp>
 #include <span>
 #include <vector>
 

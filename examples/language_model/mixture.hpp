@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <isogloss/error.hpp>
 #include <isogloss/file/reader.hpp>
-#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/evaluation/perplexity.hpp>
 #include <isogloss/text/words.hpp>
 #include <limits>
 #include <numeric>

@@ -1,6 +1,6 @@
 /// @file neighbours.cpp  Nearest words, and the word vectors as a file.
 #include <iostream>
-#include <isogloss/metric/neighbours.hpp>
+#include <isogloss/geometry/neighbours.hpp>
 
 #include "../shared/outputs.hpp"
 #include "commands.hpp"

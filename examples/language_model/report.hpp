@@ -3,7 +3,7 @@
 
 #include <iostream>
 #include <isogloss/file/checksum.hpp>
-#include <isogloss/metric/perplexity.hpp>
+#include <isogloss/evaluation/perplexity.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <string>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <isogloss/error.hpp>
-#include <isogloss/metric/score_hypotheses.hpp>
+#include <isogloss/evaluation/score_hypotheses.hpp>
 #include <span>
 #include <string>
 #include <string_view>

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
-#include <isogloss/metric/perplexity.hpp>
-#include <isogloss/metric/unigram.hpp>
+#include <isogloss/evaluation/perplexity.hpp>
+#include <isogloss/evaluation/unigram.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <optional>
 #include <sstream>

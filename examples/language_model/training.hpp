@@ -5,7 +5,7 @@
 #include <functional>
 #include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/io.hpp>
-#include <isogloss/metric/subspace_monitor.hpp>
+#include <isogloss/geometry/subspace_monitor.hpp>
 #include <optional>
 #include <string>
 

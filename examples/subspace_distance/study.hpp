@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/subspace_monitor.hpp>
+#include <isogloss/geometry/subspace_monitor.hpp>
 #include <numbers>
 #include <string>
 #include <utility>

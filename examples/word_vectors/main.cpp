@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <isogloss/geometry/analogies.hpp>
+#include <isogloss/geometry/word_similarity.hpp>
 #include <isogloss/io/compact.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/word_vectors.hpp>
-#include <isogloss/metric/analogies.hpp>
-#include <isogloss/metric/word_similarity.hpp>
 #include <isogloss/text/vocabulary.hpp>
 
 #include "../shared/csv_log.hpp"

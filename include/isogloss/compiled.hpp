@@ -11,11 +11,11 @@
 #include <isogloss/check.hpp>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/factor.hpp>
+#include <isogloss/geometry/principal_angles.hpp>
+#include <isogloss/geometry/principal_components.hpp>
+#include <isogloss/geometry/subspace_distance.hpp>
+#include <isogloss/geometry/subspace_monitor.hpp>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/principal_angles.hpp>
-#include <isogloss/metric/principal_components.hpp>
-#include <isogloss/metric/subspace_distance.hpp>
-#include <isogloss/metric/subspace_monitor.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>

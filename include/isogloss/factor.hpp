@@ -1,5 +1,5 @@
 /// @file factor.hpp  Matrix factorisations through LAPACK: orthonormal bases, SVD, symmetric eigenvalues,
-/// Schur form, linear systems. Included by lds/ and metric/ only, as it costs a second of compile time and
+/// Schur form, linear systems. Included by lds/ and geometry/ only, as it costs a second of compile time and
 /// needs LAPACK at link time.
 #pragma once
 

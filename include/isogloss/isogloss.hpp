@@ -2,20 +2,20 @@
 #pragma once
 
 #include <isogloss/config.hpp>
+#include <isogloss/evaluation/evaluate.hpp>
+#include <isogloss/evaluation/evaluate_dynamically.hpp>
+#include <isogloss/evaluation/neural_cache.hpp>
+#include <isogloss/evaluation/neural_cache_perplexity.hpp>
+#include <isogloss/evaluation/score_hypotheses.hpp>
+#include <isogloss/evaluation/top_k.hpp>
+#include <isogloss/evaluation/unigram.hpp>
 #include <isogloss/graph/describe.hpp>
 #include <isogloss/graph/graph.hpp>
-#include <isogloss/graph/top_k.hpp>
 #include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/loss/total.hpp>
-#include <isogloss/metric/evaluate.hpp>
-#include <isogloss/metric/evaluate_dynamically.hpp>
-#include <isogloss/metric/neural_cache.hpp>
-#include <isogloss/metric/neural_cache_perplexity.hpp>
-#include <isogloss/metric/score_hypotheses.hpp>
-#include <isogloss/metric/unigram.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
 #include <isogloss/node/embedding.hpp>

@@ -59,7 +59,8 @@ TEST_CASE("Every header opens the namespace of the configuration", "[core][confi
         if (file.path().extension() != ".hpp" || file.path().filename() == "config.hpp") continue;
         CAPTURE(file.path().string());
         const std::string text = content(file.path());
-        CHECK(!std::regex_search(text, std::regex("(^|\n)namespace isogloss(::[a-z_]+)* \\{(?! inline namespace)")));
+        CHECK(!std::regex_search(
+            text, std::regex("(^|\n)namespace isogloss(::[a-z_]+)* \\{(?! inline namespace)")));
         const auto at = text.find("namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {");
         if (at == std::string::npos) continue;
         ++opened;

@@ -1,6 +1,6 @@
 // Token files of a fixed vocabulary, verified and trusted.
 #include <cstring>
-#include <isogloss/metric/unigram.hpp>
+#include <isogloss/evaluation/unigram.hpp>
 #include <isogloss/text/corpus.hpp>
 
 #include "fuzz.hpp"

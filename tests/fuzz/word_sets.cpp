@@ -1,7 +1,7 @@
 // Sets of scored pairs and of analogies.
 #include <cmath>
-#include <isogloss/metric/analogies.hpp>
-#include <isogloss/metric/word_similarity.hpp>
+#include <isogloss/geometry/analogies.hpp>
+#include <isogloss/geometry/word_similarity.hpp>
 
 #include "fuzz.hpp"
 

@@ -1,8 +1,8 @@
 // Word vectors in word2vec's two formats and GloVe's, each input read as all of them.
 #include <algorithm>
 #include <cstring>
+#include <isogloss/geometry/neighbours.hpp>
 #include <isogloss/io/word_vectors.hpp>
-#include <isogloss/metric/neighbours.hpp>
 
 #include "fuzz.hpp"
 

@@ -2,10 +2,10 @@
 // works.
 #include <functional>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
+#include <isogloss/geometry/neighbours.hpp>
+#include <isogloss/geometry/principal_components.hpp>
 #include <isogloss/hmm/hmm.hpp>
 #include <isogloss/isogloss.hpp>
-#include <isogloss/metric/neighbours.hpp>
-#include <isogloss/metric/principal_components.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>

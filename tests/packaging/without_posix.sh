@@ -10,7 +10,7 @@ cat > "$2/main.cpp" <<'END'
 #include <isogloss/closed_form/concatenated_softmax.hpp>
 #include <isogloss/hmm/hmm.hpp>
 #include <isogloss/loss/augmented.hpp>
-#include <isogloss/metric/subspace_distance.hpp>
+#include <isogloss/geometry/subspace_distance.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/softmax.hpp>

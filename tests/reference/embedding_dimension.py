@@ -1,4 +1,4 @@
-"""Prints h_n to 17 digits from the modified Bessel functions of mpmath, for tests/metric/embedding_dimension.cpp.
+"""Prints h_n to 17 digits from the modified Bessel functions of mpmath, for tests/geometry/embedding_dimension.cpp.
 
     python3 tests/reference/embedding_dimension.py
 

@@ -6,8 +6,8 @@
 #include <bit>
 #include <isogloss/distributed/gradient_sum.hpp>
 #include <isogloss/distributed/shard_sum.hpp>
+#include <isogloss/evaluation/evaluate.hpp>
 #include <isogloss/graph/graph.hpp>
-#include <isogloss/metric/evaluate.hpp>
 #include <isogloss/text/batches.hpp>
 #include <type_traits>
 #include <vector>

@@ -1,0 +1,55 @@
+/// @file evaluation/unigram.hpp  The unigram baseline: each word predicted by its frequency alone.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <isogloss/error.hpp>
+#include <isogloss/text/corpus.hpp>
+#include <isogloss/text/vocabulary.hpp>
+#include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
+#include <vector>
+
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+
+/// Mean cross-entropy of a corpus, in nats per token, under the unigram model of a vocabulary's counts: the
+/// baseline to beat. Its exponential is the unigram perplexity.
+///
+///     H = -1/N Σ_i log p(s_i),   p(w) = (c_w + a) / (Σ_v c_v + a·V)
+///
+/// Options  add  a ≥ 0, added to the count of every type (1)
+/// Errors   DataError: a corpus of another vocabulary, a < 0, no counts and a = 0, a token of probability 0.
+inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const text::Corpus& corpus,
+                                    double add = 1) {
+    if (corpus.vocabulary_size() != vocabulary.size())
+        throw DataError("unigram model: '", corpus.source(), "' has tokens of ", corpus.vocabulary_size(),
+                        " types, but the vocabulary has ", vocabulary.size());
+    if (!corpus.fits(vocabulary))
+        throw DataError("unigram model: '", corpus.source(), "' was read with another vocabulary of ",
+                        vocabulary.size(), " types; give that one");
+    require<DataError>("unigram model", "add", add, 0);
+    const double mass =
+        static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
+    if (mass <= 0)
+        throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
+    std::vector<std::int64_t> occurrences(vocabulary.size(), 0);
+    for (const Token t : corpus.tokens()) {
+        if (t < 0 || t >= vocabulary.size())  // possible in a file mapped without verification
+            throw DataError("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",
+                            vocabulary.size(), " types");
+        ++occurrences[t];
+    }
+    double sum = 0;
+    for (Token w = 0; w < vocabulary.size(); ++w) {
+        const auto n = static_cast<double>(occurrences[w]);
+        if (n == 0) continue;
+        const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
+        if (p <= 0)
+            throw DataError("unigram model: ", in_quotes(vocabulary.word(w)), " is in '", corpus.source(),
+                            "' and has count 0, so probability 0; add something to each count (1, say)");
+        sum -= n * std::log(p);
+    }
+    return sum / static_cast<double>(corpus.size());
+}
+
+}}  // namespace isogloss

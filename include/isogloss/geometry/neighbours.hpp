@@ -1,0 +1,127 @@
+/// @file geometry/neighbours.hpp  The rows of a table nearest to a vector by angle.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <isogloss/error.hpp>
+#include <isogloss/kernel/rows.hpp>
+#include <isogloss/text/word_index.hpp>
+#include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+
+/// A row of a table and how near it is.
+struct Neighbour {
+    Index row = 0;          ///< its index, from 0
+    double similarity = 0;  ///< cosine of the angle to the query, -1 … 1
+};
+
+namespace detail {
+
+/// The implementation of `nearest` for one scalar type; `skip` is a row to leave out, or -1.
+template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table, Index rows, Index columns,
+                                                       std::span<const T> query, Index k, Index skip) {
+    if (rows < 0 || columns < 1 || k < 0 || std::ssize(table) / columns != rows ||
+        std::ssize(table) % columns != 0 || std::ssize(query) != columns)
+        throw DataError("nearest: a table of ", table.size(), " numbers as [", rows, ", ", columns,
+                        "], a query of ", query.size(), " numbers, k = ", k,
+                        "; expected rows · columns numbers, a query of one row, k ≥ 0");
+    const auto dot = [columns](const T* a, const T* b) { return kernel::plain::dot(columns, a, b); };
+    const double query_square = dot(query.data(), query.data());
+    if (!std::isfinite(query_square)) throw NumericError("nearest: the norm of the query is not finite");
+    if (query_square == 0)
+        throw DataError("nearest: the query is the zero vector, which has no direction; give another one");
+
+    std::vector<Neighbour> found;
+    found.reserve(rows);
+    for (Index r = 0; r < rows; ++r) {
+        const T* const row = table.data() + r * columns;
+        const double square = dot(row, row);
+        if (!std::isfinite(square)) throw NumericError("nearest: the norm of row ", r, " is not finite");
+        if (square == 0 || r == skip) continue;
+        const double cosine = dot(row, query.data()) / (std::sqrt(square) * std::sqrt(query_square));
+        found.push_back({r, std::clamp(cosine, -1.0, 1.0)});
+    }
+    const Index kept = std::min(k, std::ssize(found));
+    std::partial_sort(found.begin(), found.begin() + kept, found.end(),
+                      [](const Neighbour& a, const Neighbour& b) {
+                          return a.similarity != b.similarity ? a.similarity > b.similarity : a.row < b.row;
+                      });
+    found.resize(kept);
+    return found;
+}
+
+/// Row `row` of a table [rows, columns], row-major. Throws DataError if the table has no such row.
+template <class T>
+std::span<const T> table_row(std::span<const T> table, Index rows, Index columns, Index row) {
+    if (columns < 1 || row < 0 || row >= rows || row >= std::ssize(table) / columns)
+        throw DataError("nearest: row ", row, " of a table of ", table.size(), " numbers as [", rows, ", ",
+                        columns, "]; expected 0 ≤ row < rows");
+    return table.subspan(row * columns, columns);
+}
+
+/// The row of a word. Throws DataError for an unknown one.
+inline Index row_of_word(const text::WordIndex& words, std::string_view word) {
+    const Token row = words.find(word);
+    if (row < 0)
+        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
+                        " words; check its spelling and case");
+    return row;
+}
+
+}  // namespace detail
+
+/// The k rows of a table nearest to a query by the angle between them, nearest first.
+///
+///     similarity(w, q) = w·q / (‖w‖ ‖q‖)
+///
+/// A zero row has no direction and is never among the neighbours, so fewer than k may be returned; a zero query
+/// is an error. Zero means that the sum of squares is 0 in double. Sums are computed in double. Of equally near
+/// rows the one with the lower index comes first.
+///
+/// Shapes   table [rows, columns], row-major;  query [columns]
+/// Errors   DataError: sizes that do not fit, k < 0, a zero query. NumericError: a query or row whose norm is
+///          not finite, with the row's index.
+inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns,
+                                      std::span<const float> query, Index k) {
+    return detail::nearest_rows<float>(table, rows, columns, query, k, -1);
+}
+/// The same in double.
+inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns,
+                                      std::span<const double> query, Index k) {
+    return detail::nearest_rows<double>(table, rows, columns, query, k, -1);
+}
+
+/// The k rows nearest to row `row` of the same table, excluding itself. Throws DataError for a row outside.
+inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns, Index row,
+                                      Index k) {
+    return detail::nearest_rows<float>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
+                                       row);
+}
+/// The same in double.
+inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns, Index row,
+                                      Index k) {
+    return detail::nearest_rows<double>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
+                                        row);
+}
+
+/// The k words nearest to a word by the angle of their vectors, excluding itself; word i has row i of the table.
+/// Throws DataError for an unknown word.
+///
+///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
+inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,
+                                      Index columns, std::string_view word, Index k) {
+    return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
+}
+/// The same in double.
+inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const double> table,
+                                      Index columns, std::string_view word, Index k) {
+    return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
+}
+
+}}  // namespace isogloss
