@@ -8,7 +8,7 @@ namespace ig = isogloss;
 constexpr ig::Index T = 16, B = 25;
 using Sentence = std::pair<std::vector<ig::Token>, ig::Token>;  // its words, and whether it is a question
 // The sentences of 3 to T words of a text, lower-cased, without punctuation; questions and others alternate.
-std::vector<Sentence> read(const std::string& path, ig::text::WordIndex& known) {
+std::vector<Sentence> read(const std::string& path, ig::WordIndex& known) {
     std::vector<Sentence> all;
     std::vector<ig::Token> words;
     std::string word;
@@ -26,7 +26,7 @@ std::vector<Sentence> read(const std::string& path, ig::text::WordIndex& known) 
 }
 
 int main() {
-    ig::text::WordIndex known;
+    ig::WordIndex known;
     const auto sentences = read(std::string(ISOGLOSS_EXAMPLES_DATA) + "/tinyshakespeare.txt", known);
     const ig::Index batches = std::ssize(sentences) / B, held_out = batches / 10;
     ig::Graph<float> g({.time = T, .batch = B});

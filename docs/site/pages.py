@@ -16,7 +16,7 @@ from mkdocs.utils import get_relative_url
 
 FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
          "performance", "performance_experiments"]
-NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "kronecker", "lds", "text")
+NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
     "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "evaluation": "Evaluation", "geometry": "Geometry", "text": "Text",

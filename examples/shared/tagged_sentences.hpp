@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/word_index.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ public:
     }
 
 private:
-    ig::text::WordIndex seen_, known_{"<unk>"};
+    ig::WordIndex seen_, known_{"<unk>"};
 };
 
 /// Numbering of words, of their endings and of tags.

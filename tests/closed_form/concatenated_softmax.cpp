@@ -1,6 +1,5 @@
 #include <array>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/closed_form/kronecker.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/embedding.hpp>
@@ -12,6 +11,7 @@
 #include "allocations.hpp"
 #include "catch.hpp"
 #include "graphs.hpp"
+#include "reference/kronecker.hpp"
 #include "threads.hpp"
 
 using namespace isogloss;

@@ -1,4 +1,5 @@
-#include <isogloss/closed_form/kronecker.hpp>
+#include "reference/kronecker.hpp"
+
 #include <isogloss/random.hpp>
 #include <vector>
 
@@ -6,7 +7,7 @@
 #include "graphs.hpp"
 
 using namespace isogloss;
-using namespace isogloss::kronecker;
+using namespace kronecker;
 
 namespace {
 
@@ -91,23 +92,6 @@ TEST_CASE("As it is printed, the formula's last product is not defined", "[close
     const Matrix left = transposed(vec_transpose(commutation(H, M), M));
     REQUIRE_THROWS_AS(product(left, transposed(vec_transpose(bracket, M))), UsageError);
     REQUIRE(rows(product(left, vec_transpose(transposed(bracket), M))) == H);
-}
-
-TEST_CASE("The matrix form refuses what does not fit", "[closed_form][kronecker][errors]") {
-    const Matrix E = random_matrix(5, 3, 1), W = random_matrix(6, 4, 2);
-    const std::vector<Token> X = {0, 1, 2, 7}, y = {0, 1};
-    REQUIRE_THROWS_MATCHES(kronecker::value_and_gradient(E, W, X, y), DataError,
-                           says("example 1", "token 7"));
-    REQUIRE_THROWS_MATCHES(kronecker::value_and_gradient(E, W, std::span(X).first(3), y), UsageError,
-                           says("3 words and 2 classes"));
-    REQUIRE_THROWS_MATCHES(
-        kronecker::value_and_gradient(E, W, std::vector<Token>{0, 1}, std::vector<Token>{4}), DataError,
-        says("class 4", "expected 0 to 3"));
-    REQUIRE_THROWS_MATCHES(
-        kronecker::value_and_gradient(E, W, std::vector<Token>{0, 5}, std::vector<Token>{1}), DataError,
-        says("token 5", "expected 0 to 4"));
-    REQUIRE_THROWS_MATCHES(kronecker::value_and_gradient(zeros<double>(5, 0), zeros<double>(0, 4), X, y),
-                           UsageError, says("a table [5, 0]", "width of at least 1"));
 }
 
 TEST_CASE("The matrix form holds for logits whose exponentials overflow", "[closed_form][kronecker]") {

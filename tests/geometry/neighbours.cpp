@@ -74,7 +74,7 @@ TEST_CASE("nearest refuses sizes and numbers that make no sense", "[metric][neig
 }
 
 TEST_CASE("Nearest words", "[metric][neighbours]") {
-    const text::WordIndex words({"north", "east", "northeast", "nowhere"});
+    const WordIndex words({"north", "east", "northeast", "nowhere"});
     const std::vector<float> table{0, 1, 1, 0, 1, 2, 0, 0};
     const auto found = nearest(words, table, 2, "north", 5);
     REQUIRE(found.size() == 2);

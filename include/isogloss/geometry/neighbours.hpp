@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/rows.hpp>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
+#include <isogloss/word_index.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -66,7 +66,7 @@ std::span<const T> table_row(std::span<const T> table, Index rows, Index columns
 }
 
 /// The row of a word. Throws DataError for an unknown one.
-inline Index row_of_word(const text::WordIndex& words, std::string_view word) {
+inline Index row_of_word(const WordIndex& words, std::string_view word) {
     const Token row = words.find(word);
     if (row < 0)
         throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
@@ -114,13 +114,13 @@ inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows,
 /// Throws DataError for an unknown word.
 ///
 ///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
-inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const float> table,
-                                      Index columns, std::string_view word, Index k) {
+inline std::vector<Neighbour> nearest(const WordIndex& words, std::span<const float> table, Index columns,
+                                      std::string_view word, Index k) {
     return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
 }
 /// The same in double.
-inline std::vector<Neighbour> nearest(const text::WordIndex& words, std::span<const double> table,
-                                      Index columns, std::string_view word, Index k) {
+inline std::vector<Neighbour> nearest(const WordIndex& words, std::span<const double> table, Index columns,
+                                      std::string_view word, Index k) {
     return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
 }
 

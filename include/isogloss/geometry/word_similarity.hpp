@@ -61,7 +61,7 @@ struct WordSimilarity {
 inline WordSimilarity word_similarity(const WordTable& table, std::span<const ScoredPair> pairs) {
     WordSimilarity result;
     std::vector<double> cosines, scores;
-    text::WordIndex unknown;
+    WordIndex unknown;
     for (const ScoredPair& pair : pairs) {
         const Index a = table.find(pair.first), b = table.find(pair.second);
         if (a < 0) unknown.insert(table.key(pair.first));

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/rows.hpp>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/word_index.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,7 +100,7 @@ private:
 
     Index dimension_;
     WordTableOptions options_;
-    text::WordIndex index_;
+    WordIndex index_;
     std::vector<float> unit_;
 };
 

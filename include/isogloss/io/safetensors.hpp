@@ -14,9 +14,9 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/io/safetensors_header.hpp>
 #include <isogloss/io/tensor_view.hpp>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
+#include <isogloss/word_index.hpp>
 #include <map>
 #include <memory>
 #include <new>
@@ -362,7 +362,7 @@ private:
     std::string name_;
     std::shared_ptr<const void> owner_;
     std::vector<TensorView> tensors_;
-    text::WordIndex index_;  // of their names
+    WordIndex index_;  // of their names
     std::map<std::string, std::string> metadata_;
     bool has_checksum_ = false;
 };

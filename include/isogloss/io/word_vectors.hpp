@@ -11,9 +11,9 @@
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
+#include <isogloss/word_index.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +26,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
 /// Words with one vector each: `words.find("north")` is the row of a word, `words[i]` the word of a row.
 struct WordVectors {
-    text::WordIndex words;      ///< bytes, usually UTF-8
+    WordIndex words;            ///< bytes, usually UTF-8
     Index dimension = 0;        ///< numbers per word, ≥ 1
     std::vector<float> values;  ///< [words, dimension], row-major, finite
 

@@ -10,10 +10,10 @@
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/text/vocabulary_builder.hpp>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/text/words.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
+#include <isogloss/word_index.hpp>
 #include <istream>
 #include <limits>
 #include <optional>

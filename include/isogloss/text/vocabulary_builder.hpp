@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <isogloss/error.hpp>
 #include <isogloss/file/reader.hpp>
-#include <isogloss/text/word_index.hpp>
 #include <isogloss/text/words.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
+#include <isogloss/word_index.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

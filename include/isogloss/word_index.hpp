@@ -1,4 +1,4 @@
-/// @file text/word_index.hpp  A table from words to numbers with lookup without allocation.
+/// @file word_index.hpp  A table from words to numbers with lookup without allocation.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Numbers words 0, 1, 2 … in order of insertion, and finds them again. Open addressing, at most half
 /// full: a lookup is one hash, about one slot and one comparison, and allocates nothing.
@@ -93,4 +93,4 @@ private:
     std::vector<Slot> slots_;
 };
 
-}}}  // namespace isogloss::text
+}}  // namespace isogloss

@@ -1,4 +1,4 @@
-#include <isogloss/text/word_index.hpp>
+#include <isogloss/word_index.hpp>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -7,9 +7,8 @@
 #include "catch.hpp"
 
 using namespace isogloss;
-using namespace isogloss::text;
 
-TEST_CASE("Words are numbered as they come and found again", "[text][word_index]") {
+TEST_CASE("Words are numbered as they come and found again", "[word_index]") {
     WordIndex index;
     REQUIRE(index.find("the") == -1);
     REQUIRE(index.insert("the") == 0);
@@ -23,7 +22,7 @@ TEST_CASE("Words are numbered as they come and found again", "[text][word_index]
     REQUIRE(index.words()[2] == "quick");
 }
 
-TEST_CASE("The index agrees with a map of the standard library", "[text][word_index]") {
+TEST_CASE("The index agrees with a map of the standard library", "[word_index]") {
     WordIndex index;
     std::unordered_map<std::string, Token> map;
     for (int i = 0; i < 60'000; ++i) {
@@ -40,7 +39,7 @@ TEST_CASE("The index agrees with a map of the standard library", "[text][word_in
     REQUIRE(wrong == 0);
 }
 
-TEST_CASE("An index that was copied or moved from stays usable", "[text][word_index]") {
+TEST_CASE("An index that was copied or moved from stays usable", "[word_index]") {
     WordIndex a;
     a.insert("one");
     WordIndex b = a, c = std::move(a);
@@ -53,7 +52,7 @@ TEST_CASE("An index that was copied or moved from stays usable", "[text][word_in
     REQUIRE(a.insert("new") == 0);
 }
 
-TEST_CASE("A list of words is numbered in its order, each word once", "[text][word_index]") {
+TEST_CASE("A list of words is numbered in its order, each word once", "[word_index]") {
     const WordIndex list{"one", "", "two"};
     REQUIRE(list.words() == std::vector<std::string>{"one", "", "two"});
     REQUIRE((list.find("one") == 0 && list.find("") == 1 && list.find("two") == 2 && list[2] == "two"));
