@@ -41,7 +41,7 @@ class Isogloss(ConanFile):
 
     def generate(self):
         toolchain = CMakeToolchain(self)
-        for part in ("TESTS", "EXAMPLES", "BENCHMARKS", "DOCS", "COMPILED", "MPI", "NATIVE"):
+        for part in ("TESTS", "EXAMPLES", "PROGRAMS", "BENCHMARKS", "DOCS", "COMPILED", "MPI", "NATIVE"):
             toolchain.cache_variables[f"ISOGLOSS_{part}"] = "OFF"
         toolchain.generate()
 

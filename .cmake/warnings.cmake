@@ -1,4 +1,4 @@
-# isogloss_warnings: linked PRIVATE by the project's own tests, examples and benchmarks.
+# isogloss_warnings: linked PRIVATE by the project's own tests, examples, programs and benchmarks.
 add_library(isogloss_warnings INTERFACE)
 # GCC 12 takes its own AVX-512 intrinsics for uses of uninitialised values, and "text" + string for a copy
 # onto itself (its bugs 105593 and 105651).

@@ -9,11 +9,11 @@ bash .ci/install build
 
 # The tests are tests/run.sh's business, and may lack their packages here. A configuration that failed leaves a cache, and no build.ninja.
 options=()
-[ -f build/release/build.ninja ] || options=(-DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF)
-CXX=${CXX:-g++} cmake --preset release "${options[@]}" -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS
+[ -f build/release/build.ninja ] || options=(-DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_TESTS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF)
+CXX=${CXX:-g++} cmake --preset release "${options[@]}" -DISOGLOSS_PROGRAMS=ON -UISOGLOSS_COMPONENTS
 cmake --build --preset release --target language_model --parallel "$(nproc)"
 
-program=build/release/examples/language_model
+program=build/release/programs/language_model
 place=build/examples_run  # of this script alone: whoever trains a model gives it another place
 mkdir -p "$place"
 # The rest are the program's defaults, so that an option given here meets none that it excludes: --cell lstm --layers 2

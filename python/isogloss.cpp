@@ -1,5 +1,5 @@
 // The Python module isogloss: the library's functions over NumPy arrays, which are read and handed out without copies, and
-// the language model of examples/language_model. There is no logic here: names, types, and who owns what.
+// the language model of programs/language_model. There is no logic here: names, types, and who owns what.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
@@ -25,11 +25,11 @@
 #include <optional>
 #include <thread>
 
-#include "../examples/language_model/measure.hpp"
-#include "../examples/language_model/sampling.hpp"
-#include "../examples/language_model/scoring.hpp"
-#include "../examples/shared/interrupt.hpp"
-#include "../examples/shared/outputs.hpp"
+#include "../programs/language_model/measure.hpp"
+#include "../programs/language_model/sampling.hpp"
+#include "../programs/language_model/scoring.hpp"
+#include "../programs/shared/interrupt.hpp"
+#include "../programs/shared/outputs.hpp"
 
 namespace nb = nanobind;
 namespace ig = isogloss;

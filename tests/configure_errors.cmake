@@ -31,15 +31,15 @@ without_package(nlohmann_json nlohmann-json3-dev)
 unset(also)
 without_package(CLI11 libcli11-dev)
 # A benchmark that is asked for by name
-without(benchmark libbenchmark-dev ${found_again} -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_BENCHMARKS=cells)
+without(benchmark libbenchmark-dev ${found_again} -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_PROGRAMS=OFF -DISOGLOSS_BENCHMARKS=cells)
 # What a program alone needs is not needed for another.
-execute_process(COMMAND ${CMAKE_COMMAND} -DISOGLOSS_EXAMPLES=01_first_model -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_TESTS=OFF
+execute_process(COMMAND ${CMAKE_COMMAND} -DISOGLOSS_EXAMPLES=01_first_model -DISOGLOSS_PROGRAMS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_TESTS=OFF
     -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON ${WORK}
     RESULT_VARIABLE result OUTPUT_VARIABLE said ERROR_VARIABLE said)
 if(NOT result EQUAL 0)
     message(FATAL_ERROR "01_first_model without CLI11: expected a configuration, found (${result}): ${said}")
 endif()
-set(found_again -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF -DISOGLOSS_TESTS=ON -DISOGLOSS_EXAMPLES=ON)
+set(found_again -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=OFF -DISOGLOSS_TESTS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_PROGRAMS=ON)
 without_package(Catch2 catch2)
 
 # Names that there are not
@@ -58,7 +58,9 @@ refuses(ISOGLOSS_COMPONENTS astrology lds)
 file(REMOVE_RECURSE ${WORK})
 refuses(ISOGLOSS_COMPONENTS ON lds)
 file(REMOVE_RECURSE ${WORK})
-refuses(ISOGLOSS_EXAMPLES langauge_model language_model)
+refuses(ISOGLOSS_EXAMPLES 01_frist_model 01_first_model)
+file(REMOVE_RECURSE ${WORK})
+refuses(ISOGLOSS_PROGRAMS langauge_model language_model)
 file(REMOVE_RECURSE ${WORK})
 refuses(ISOGLOSS_BENCHMARKS cels cells)
 file(REMOVE_RECURSE ${WORK})

@@ -10,7 +10,7 @@ mkdir -p build
 # No precompiled headers: what is instantiated from one has no coverage mapping.
 flags="-O0 -g1 -fprofile-instr-generate -fcoverage-mapping"
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS_DEBUG="$flags" \
-    -DISOGLOSS_FUZZ=ON "-DISOGLOSS_TEST_FOLDERS=file;io;text" -DISOGLOSS_NATIVE=OFF -DISOGLOSS_OPENMP=OFF -DISOGLOSS_EXAMPLES=OFF \
+    -DISOGLOSS_FUZZ=ON "-DISOGLOSS_TEST_FOLDERS=file;io;text" -DISOGLOSS_NATIVE=OFF -DISOGLOSS_OPENMP=OFF -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_PROGRAMS=OFF \
     -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF -DISOGLOSS_INSTALL=OFF -DISOGLOSS_META_TESTS=OFF \
     -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >$build.log 2>&1 ||
     { cat $build.log; exit 1; }
@@ -18,8 +18,8 @@ cmake --build $build
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 tool() { command -v "$1" || ls /usr/lib/llvm-*/bin/"$1" | tail -1; }
 readers=(include/isogloss/{file,io,text}/*.hpp include/isogloss/lds/files.hpp
-    include/isogloss/geometry/{analogies,word_similarity}.hpp examples/language_model/{model_file,options}.hpp
-    examples/shared/tagged_text.hpp)
+    include/isogloss/geometry/{analogies,word_similarity}.hpp programs/language_model/{model_file,options}.hpp
+    programs/shared/tagged_text.hpp)
 # Each program by itself: one function may differ between two of them, and a common profile would lose its counts.
 rm -rf $build/profiles
 reports=()

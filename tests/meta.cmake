@@ -215,22 +215,22 @@ foreach(script links architecture)
     tests_in_python(docs/${script} docs/${script}.py ${PROJECT_SOURCE_DIR})
     set_tests_properties(docs/${script} PROPERTIES LABELS docs)
 endforeach()
-tests_in_python(docs/tables ../examples/language_model/tables.py report --check)
-tests_in_python(docs/trials ../examples/language_model/tables.py trials --check)
-tests_in_python(docs/precision_table ../examples/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/performance.md
-                --results ${PROJECT_SOURCE_DIR}/examples/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/examples/language_model/results/sampled.csv)
-tests_in_python(docs/synthetic_table ../examples/synthetic/table.py --print-only --check --parts minibatch --seconds 30
-                --results ${PROJECT_SOURCE_DIR}/examples/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/examples/synthetic_table.md)
-tests_in_python(docs/taggers ../examples/lds_text/tables.py --check
-                --results ${PROJECT_SOURCE_DIR}/examples/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
-set(logs ${PROJECT_SOURCE_DIR}/examples/lds_text/results/rnn_)
-tests_in_python(docs/rnn_table ../examples/lds_text/rnn_table.py ${logs}system.csv ${logs}random1.csv ${logs}random2.csv ${logs}random3.csv
+tests_in_python(docs/tables ../programs/language_model/tables.py report --check)
+tests_in_python(docs/trials ../programs/language_model/tables.py trials --check)
+tests_in_python(docs/precision_table ../programs/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/performance.md
+                --results ${PROJECT_SOURCE_DIR}/programs/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/programs/language_model/results/sampled.csv)
+tests_in_python(docs/synthetic_table ../programs/synthetic/table.py --print-only --check --parts minibatch --seconds 30
+                --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/programs/synthetic_table.md)
+tests_in_python(docs/taggers ../programs/lds_text/tables.py --check
+                --results ${PROJECT_SOURCE_DIR}/programs/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
+set(logs ${PROJECT_SOURCE_DIR}/programs/lds_text/results/rnn_)
+tests_in_python(docs/rnn_table ../programs/lds_text/rnn_table.py ${logs}system.csv ${logs}random1.csv ${logs}random2.csv ${logs}random3.csv
                 --names "system's start" "random start, seed 1" "seed 2" "seed 3" --page ${PROJECT_SOURCE_DIR}/docs/lds.md)
-tests_in_python(docs/recipes ../examples/language_model/recipes.py report --check)
-set(results ${PROJECT_SOURCE_DIR}/examples/language_model/results)
-tests_in_python(docs/compared_rows ../examples/language_model/tables.py compare ptb-small ptb-medium --check --page ${PROJECT_SOURCE_DIR}/docs/examples/language_model_results.md
+tests_in_python(docs/recipes ../programs/language_model/recipes.py report --check)
+set(results ${PROJECT_SOURCE_DIR}/programs/language_model/results)
+tests_in_python(docs/compared_rows ../programs/language_model/tables.py compare ptb-small ptb-medium --check --page ${PROJECT_SOURCE_DIR}/docs/programs/language_model_results.md
                 --results ${results}/tables.csv ${results}/one_cycle.csv ${results}/printed.csv)
-tests_in_python(docs/search ../examples/language_model/search_report.py --check)
+tests_in_python(docs/search ../programs/language_model/search_report.py --check)
 include(docs/programs.cmake)
 
 if(TARGET docs)

@@ -8,7 +8,7 @@ if [ ! -x $python ]; then
     [ -x $system ] || system=python3
     $system -m venv build/python
 fi
-newer() { [ -n "$(find CMakeLists.txt .cmake include python pyproject.toml README.md LICENSE examples/language_model examples/shared \
+newer() { [ -n "$(find CMakeLists.txt .cmake include python pyproject.toml README.md LICENSE programs/language_model programs/shared \
     tests/python.sh -newer build/python/passed \( -type f -o -type d \) -print -quit)" ]; }  # folders: of what was removed
 if [ -e build/python/passed ] && ! newer; then
     echo "Passed before and unchanged: python"

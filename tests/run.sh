@@ -25,17 +25,18 @@ changed() { # preset label
     case $2 in
         benchmarks) inputs=("build/$1/benchmarks" benchmarks tests/{benchmarks,mpi}) ;;
         core) inputs=("$tests/tests_core" CMakeLists.txt pyproject.toml CITATION.cff packaging include) ;;
-        examples) inputs=("$tests/tests_examples" "build/$1/examples" examples tests/{examples,mpi}) ;;
-        docs) inputs=("$tests"/docs_* ./*.md LICENSE docs tests/{docs,distributed} include examples benchmarks/peers/README.md) ;;
+        examples) inputs=("build/$1/examples" examples tests/examples) ;;
+        programs) inputs=("$tests/tests_programs" "build/$1/programs" examples/data programs tests/{programs,mpi}) ;;
+        docs) inputs=("$tests"/docs_* ./*.md LICENSE docs tests/{docs,distributed} include examples programs benchmarks/peers/README.md) ;;
         distributed) inputs=("$tests"/{tests_distributed,mpi_ranks,mpi_lds} tests/{distributed,mpi}) ;;
         fuzz) inputs=("$tests/fuzz" tests/fuzz) ;;
-        project) inputs=(CMakeLists.txt {examples,benchmarks,tests}/CMakeLists.txt .cmake include src docs tools conanfile.py packaging
+        project) inputs=(CMakeLists.txt {examples,programs,benchmarks,tests}/CMakeLists.txt .cmake include src docs tools conanfile.py packaging
             tests/{compile_fail,consumer,instruction_sets,mpi,packaging} tests/*.{cmake,sh}) ;;
-        tools) inputs=(tools tests/tools "build/$1/examples/language_model" tests/examples/language_model/program.py) ;;
+        tools) inputs=(tools tests/tools "build/$1/programs/language_model" tests/programs/language_model/program.py) ;;
         io) inputs=("$tests/tests_io" tests/io/*.py "$tests"/{write_for_numpy,read_npy,list_tensors} docs/io/npy.md) ;;
         *) inputs=("$tests/tests_$2" "tests/$2"/*.py) ;;
     esac
-    inputs+=({tests,examples,benchmarks}/CMakeLists.txt tests/fuzz/CMakeLists.txt tests/meta.cmake)  # which say what tests there are
+    inputs+=({tests,examples,programs,benchmarks}/CMakeLists.txt tests/fuzz/CMakeLists.txt tests/meta.cmake)  # which say what tests there are
     [ ! -e "build/$1/passed/$2" ] ||
         [ -n "$(find "${inputs[@]}" -newer "build/$1/passed/$2" \( -type f -o -type d ! -path 'build/*' \) -print -quit 2>/dev/null)" ]  # folders: of what was removed
 }
@@ -72,12 +73,12 @@ if [ -e $cache ]; then  # CMake looks at CXX in a new folder alone
 fi
 # Everything, whatever the folder was configured with before.
 CXX=${CXX:-g++} cmake --preset release "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS "-DISOGLOSS_BENCHMARKS=cells;ranks_step" \
-    -DISOGLOSS_DOCS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_META_TESTS=ON -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=ON -DISOGLOSS_MPI=ON -UISOGLOSS_COMPONENTS \
+    -DISOGLOSS_DOCS=ON -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_PROGRAMS=ON -DISOGLOSS_META_TESTS=ON -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=ON -DISOGLOSS_MPI=ON -UISOGLOSS_COMPONENTS \
     -DISOGLOSS_NATIVE=ON -DISOGLOSS_USE_XSIMD=ON -DISOGLOSS_OPENMP=ON
 cmake --build --preset release --parallel "$jobs"
 
 say "Build under the sanitizers"
-cmake --preset sanitize "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -DISOGLOSS_EXAMPLES=ON -UISOGLOSS_COMPONENTS -DISOGLOSS_COMPILED=ON -DISOGLOSS_USE_XSIMD=ON \
+cmake --preset sanitize "$werror" -DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -DISOGLOSS_EXAMPLES=ON -DISOGLOSS_PROGRAMS=ON -UISOGLOSS_COMPONENTS -DISOGLOSS_COMPILED=ON -DISOGLOSS_USE_XSIMD=ON \
     -DISOGLOSS_OPENMP=ON -DISOGLOSS_BENCHMARKS=ON  # here they are compiled, not measured
 cmake --build --preset sanitize --parallel "$jobs"
 

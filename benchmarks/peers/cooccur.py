@@ -3,7 +3,7 @@
 
     cooccur.py BUILD GLOVE [--tokens 10000000] [--window 7] [--memory 2] [--rounds 3] [--folder .] [--check] [--json FILE]
 
-BUILD is a build folder (build/release) with examples/lds_text and benchmarks/zipf_text, which makes the text; GLOVE is the folder of
+BUILD is a build folder (build/release) with programs/lds_text and benchmarks/zipf_text, which makes the text; GLOVE is the folder of
 GloVe's programs vocab_count and cooccur. Both are given the vocabulary, read the text from a file in --folder and write their
 counts to another; pairs do not cross line ends, the later word is the row, counts are not weighted by distance. Their results differ:
 lds_text keeps the distances apart (one matrix each), cooccur adds them up (one matrix). Memory is in GiB for both.
@@ -86,7 +86,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json")
     o = parser.parse_args()
-    lds_text, zipf_text = o.build.resolve() / "examples/lds_text", o.build.resolve() / "benchmarks/zipf_text"
+    lds_text, zipf_text = o.build.resolve() / "programs/lds_text", o.build.resolve() / "benchmarks/zipf_text"
     vocab_count, cooccur = (o.glove.resolve() / name for name in ("vocab_count", "cooccur"))
     require_programs(lds_text, zipf_text, vocab_count, cooccur)
     require_place(o.json)

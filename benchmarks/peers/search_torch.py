@@ -7,7 +7,7 @@
 FOLDER holds ptb.train.txt and ptb.valid.txt; no test text is read. search.json is a list of groups, {"name", "units", "columns", "epochs",
 "steps" (35), "loss": "ce" or "al", "head": "tied" (the default) or "free", "models": [...]}; a model is {"name", ...} with options of the
 same names and meanings as those of language_model, `_` for `-` (OPTIONS below); `keep` gives the four others where they are not given. What
-a group gives is the default of its models. The recipe is that of the presets small and medium (docs/examples/language_model_presets.md).
+a group gives is the default of its models. The recipe is that of the presets small and medium (docs/programs/language_model_presets.md).
 
 Each product of the models of a group is one batched matrix product, and a step of a group is one CUDA graph; groups run on
 streams of their own. Parameters and sums are in float, factors of products in bfloat16. Results are lines group,model,epoch,valid: the

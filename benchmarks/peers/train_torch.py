@@ -4,7 +4,7 @@
     train_torch.py fast --data FOLDER --log torch.csv [--setting eager|bf16|compiled|bf16-compiled] [--threads 1] [--seed 1] [--state torch.pt]
 
 FOLDER holds ptb.train.txt, ptb.valid.txt and ptb.test.txt. The recipe is that of the preset for Penn Treebank (see
-docs/examples/language_model_presets.md): table shared with the softmax, a bias in the head, masks that stay for a segment, by column, on the
+docs/programs/language_model_presets.md): table shared with the softmax, a bias in the head, masks that stay for a segment, by column, on the
 word vectors and on each state; a state enters the recurrence and the layer above with one mask, in fast with two; gradients of the sum over steps,
 mean over columns, clipped; small: augmented loss, rate 1, after 5 epochs times 0.9 in each; fast: cross-entropy, penalties
 on activations, weight decay, rate by one cycle over 13 epochs. Start values, masks and with them figures are other numbers than ours from the same distributions.

@@ -64,16 +64,17 @@ def on_config(config):
     own = [p for p in pages(root) if p not in PROJECT]
     guide = [p for p in own if p.startswith("docs/") and p.count("/") == 1 and p != "docs/README.md"]
     guide.sort(key=lambda p: FIRST.index(pathlib.Path(p).stem) if pathlib.Path(p).stem in FIRST else len(FIRST))
-    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples"}
+    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs"}
     folders = [f for f in FOLDERS if f in folders] + sorted(folders - set(FOLDERS))
     components = [{FOLDERS.get(f, f): [p for p in own if p.startswith(f"docs/{f}/")]} for f in folders]
-    programs = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
+    examples = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
     rest = [s + ".md" for s in sources(root) if not s.startswith("examples/")]
     config.nav = [
         {"Start": "README.md"},
         {"Guide": ["docs/README.md", *guide]},
         {"Components": components},
-        {"Examples": [p for p in own if "examples/" in p] + [{"Programs": programs}]},
+        {"Examples": [p for p in own if "examples/" in p] + [{"Sources": examples}]},
+        {"Programs": [p for p in own if "programs/" in p]},
         {"Reference": "reference.md"},
         {"The project": [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"] + rest},
     ]

@@ -44,7 +44,7 @@ def ends(module, *arguments):
 def cooccur():
     """Nothing is left in the folder, which is the current one by default."""
     stand_in("build/benchmarks/zipf_text", 'echo "the cat"\n')
-    stand_in("build/examples/lds_text", 'touch ours words\n')
+    stand_in("build/programs/lds_text", 'touch ours words\n')
     stand_in("glove/vocab_count", 'echo "the 1"\n')
     stand_in("glove/cooccur", 'cat > overflow\n')
     os.mkdir("here")
@@ -106,9 +106,9 @@ def missing():
     module = script("distributed.py")
     module.tokens_per_second = lambda *_: sys.exit("it measures")
     assert "found no program 'none/language_model'" in ends(module, "none/language_model")
-    assert "found no folder for 'none/figures.json'" in ends(module, "build/examples/lds_text", "--ranks", "1", "--json", "none/figures.json")
-    assert ends(module, "build/examples/lds_text", "--ranks", "1") == "it measures"
-    assert "found no 'none/mpirun', expected the launcher of MPI" in ends(module, "build/examples/lds_text", "--mpirun", "none/mpirun")
+    assert "found no folder for 'none/figures.json'" in ends(module, "build/programs/lds_text", "--ranks", "1", "--json", "none/figures.json")
+    assert ends(module, "build/programs/lds_text", "--ranks", "1") == "it measures"
+    assert "found no 'none/mpirun', expected the launcher of MPI" in ends(module, "build/programs/lds_text", "--mpirun", "none/mpirun")
     if not all(map(importlib.util.find_spec, ("onnx", "onnxruntime", "safetensors"))):  # what it imports; a stand-in is enough for what comes before the work
         for name in "onnx", "onnxruntime", "export_onnx":
             sys.modules[name] = types.ModuleType(name)

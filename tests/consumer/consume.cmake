@@ -96,7 +96,7 @@ if(HOW STREQUAL "installed")
     must_fail_saying("or a BLAS with LAPACK of vendor OpenBLAS for it, could not be found. On Debian and Ubuntu: apt-get install"
         ${configure} ${installed} -DCMAKE_DISABLE_FIND_PACKAGE_BLAS=ON -S ${WORK}/vendor -B ${WORK}/vendor/build)
     # Headers in another folder
-    run(${configure} -DISOGLOSS_TESTS=OFF -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_DOCS=OFF -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=OFF
+    run(${configure} -DISOGLOSS_TESTS=OFF -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_PROGRAMS=OFF -DISOGLOSS_DOCS=OFF -DISOGLOSS_INSTALL=ON -DISOGLOSS_COMPILED=OFF
         -DCMAKE_INSTALL_INCLUDEDIR=include/versioned -DCMAKE_INSTALL_PREFIX=${WORK}/elsewhere -S ${SOURCE} -B ${WORK}/elsewhere-build)
     run(${CMAKE_COMMAND} --install ${WORK}/elsewhere-build)
     file(READ ${WORK}/elsewhere/share/cmake/isogloss/isogloss-targets.cmake targets)

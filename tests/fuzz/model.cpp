@@ -1,5 +1,5 @@
 // Models of the program language_model: options as JSON in the metadata, from which the model is built.
-#include "../../examples/language_model/model_file.hpp"
+#include "../../programs/language_model/model_file.hpp"
 #include "safetensors_bytes.hpp"
 
 using namespace isogloss;

@@ -1,5 +1,5 @@
 // Tagged sentences as the program lds_text reads them.
-#include "../../examples/shared/tagged_text.hpp"
+#include "../../programs/shared/tagged_text.hpp"
 
 #include "fuzz.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "../../examples/shared/csv_log.hpp"
+#include "../../programs/shared/csv_log.hpp"
 #include "catch.hpp"
 #include "failing_calls.hpp"
 #include "files.hpp"

@@ -15,7 +15,7 @@ import onnx
 import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "examples" / "language_model"))
+sys.path.insert(0, str(ROOT / "tests" / "programs" / "language_model"))
 from program import Folder, craft, read, run, sentences, tensors, train, write  # noqa: E402
 
 MODELS = {  # the simple one at a low rate: trained at 1 it is chaotic, and 1e-7 at one step are 1e-2 some hundred steps on

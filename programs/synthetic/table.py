@@ -1,0 +1,431 @@
+"""The tables of docs/riemannian_results.md: every method on every synthetic task at equal computing time, and distant xor by length.
+
+    python3 table.py --program build/release/programs/synthetic --seconds 6 --long 30 --seeds 1 2 3 4 5 --results results.csv
+
+Rows named "growing" begin with an eighth of the text, which doubles three times, and use conjugate directions.
+Runs in the results file are not repeated; calls with other seeds or seconds may add to the same file. At the end the
+tables are printed from its rows of these seconds as Markdown: mean, standard deviation and median over the seeds. For
+compressors the figure is what the validation text adds to the compressed training text.
+"""
+import argparse
+import bz2
+import csv
+import lzma
+import math
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import zlib
+
+from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, FAR_TIME, GRAPHS, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES,
+                     STEPS, STEPS_METHODS, TASKS, XOR, averaged, steps_graph)
+
+COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated',
+           'start_choice', 'end_training', 'end_choice', 'end_success', 'status', 'returns']  # bits at the beginning and the end of training; of the program; how often it went back
+BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data', 'tinyshakespeare.txt')
+
+
+def require_program(program):
+    if not shutil.which(program):
+        raise SystemExit(f"table.py: there is no program '{program}'; build it (cmake --build --preset release --target synthetic), "
+                         'or give --program its path')
+
+
+def run(program, arguments, *more):
+    require_program(program)
+    out = subprocess.run([program, *arguments.split(), *more], capture_output=True, text=True, check=False)
+    # status 1 with a result: the numbers of the network were no longer finite, which is the result of this run
+    if out.returncode and (out.returncode != 1 or 'validation_bits=' not in out.stdout):
+        raise SystemExit(f'{program} {" ".join([arguments, *more])}\n{out.stderr}')
+    if out.returncode:
+        print(f'{program} {" ".join([arguments, *more])}\n{out.stderr}', file=sys.stderr)
+    found = dict(part.split('=') for line in out.stdout.splitlines()[-4:] if '_bits=' in line for part in line.split())
+    return {**found, 'status': str(out.returncode)}
+
+
+def ppmd(text):
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, 'text'), 'wb') as f:
+            f.write(text)
+        subprocess.run(['7z', 'a', '-m0=PPMd', '-mx=9', 'text.7z', 'text'], cwd=folder, stdout=subprocess.DEVNULL, check=True)
+        return os.path.getsize(os.path.join(folder, 'text.7z'))
+
+
+COMPRESSORS = {
+    'zlib': lambda text: len(zlib.compress(text, 9)),
+    'bzip2': lambda text: len(bz2.compress(text, 9)),
+    'xz': lambda text: len(lzma.compress(text, preset=9)),
+    'PPMd (7z)': ppmd,
+}
+
+
+def compress(program, task, seed, method):
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = os.path.join(folder, 'text')
+        run(program, f'{task} --seed {seed} --overwrite', '--write', prefix)  # whose folder may have blanks in its name
+        train, valid = (open(f'{prefix}.{part}', 'rb').read() for part in ('train', 'valid'))
+    size = COMPRESSORS[method]
+    return 8 * (size(train + valid) - size(train)) / len(valid)
+
+
+def seconds_of(o, task, method):
+    """The computing time of a run, as in its row; none for compressors and sources."""
+    if method in COMPRESSORS or method == SOURCE:
+        return ''
+    if method == LONG:
+        return f'{o.long * (4 if task == "anbn" else 1):g}'
+    if task in FAR:
+        return f'{o.far * FAR_TIME[task]:g}'
+    return f'{o.chars if task == CHARS else CURVE_SECONDS.get(task, o.seconds):g}'
+
+
+def on_graph(how, options):
+    """The options, for a network on a graph; others have none of them."""
+    return '' if re.search('--network (lstm|hmm)', how) else options
+
+
+def replace(path, text):
+    """Writes a file as a whole: whoever reads it finds the old or the new one."""
+    with open(path + '.new', 'w', encoding='utf-8') as f:
+        f.write(text)
+    os.replace(path + '.new', path)
+
+
+class Results:
+    """A file with one row per run; runs that it contains are not repeated. `rows` are those of these seconds."""
+
+    def __init__(self, path, reads_only, o):
+        self.path, self.rows, self.o = path, {}, o
+        if not os.path.exists(path) and not reads_only:
+            with open(path, 'w', encoding='utf-8') as f:
+                csv.writer(f).writerow(COLUMNS)
+        if not os.path.exists(path):
+            raise SystemExit(f"table.py: there is no results file '{path}'; name one by --results, or make it: leave --print-only out")
+        with open(path, newline='', encoding='utf-8', errors='surrogateescape') as f:
+            content = f.read()
+        whole = content[:content.rfind('\n') + 1]
+        if not whole.startswith(','.join(COLUMNS)):
+            lacks = [c for c in COLUMNS if c not in whole.split('\n')[0].strip().split(',')]
+            raise SystemExit(f"table.py: '{path}' does not begin with {','.join(COLUMNS)}; it was left unchanged. Give --results "
+                             f"another name; to a file of an earlier version add the column{'s' * (len(lacks) > 1)} {', '.join(lacks)}, in its "
+                             'rows empty where unknown')
+        if whole != content and not reads_only:  # a row truncated when the machine stopped
+            os.truncate(path, len(whole.encode(errors='surrogateescape')))
+        for number, row in enumerate(csv.DictReader(whole.splitlines()), 2):
+            try:
+                fine = None not in row and int(row['seed']) >= 0 and all(float(row[c] or 0) is not None for c in COLUMNS[3:])
+            except (TypeError, ValueError):
+                fine = False
+            if not fine:
+                raise SystemExit(f"table.py: found '{','.join(str(v) for v in row.values())}' in line {number} of '{path}', expected a task, a method and numbers for "
+                                 f"{','.join(COLUMNS[2:])}. Correct or remove the line")
+            if row['seconds'] == seconds_of(o, row['task'], row['method']):
+                self.rows[row['task'], row['method'], int(row['seed'])] = row
+
+    def keep(self, task, method, seed, bits, **more):
+        known = {'task': task, 'method': method, 'seed': seed, 'seconds': seconds_of(self.o, task, method), 'bits': bits, **more}
+        row = [str(known.get(c, '')) for c in COLUMNS]
+        with open(self.path, 'a', encoding='utf-8') as f:
+            csv.writer(f).writerow(row)
+        self.rows[task, method, seed] = dict(zip(COLUMNS, row))
+
+
+class Runs:
+    """Calls of the program; each becomes a row of the results."""
+
+    def __init__(self, program, results):
+        self.program, self.results = program, results
+
+    def has(self, *key):
+        return key in self.results.rows or not self.results.o.only.search('{}: {}'.format(*key))
+
+    def train(self, task, method, seed, arguments, *more):
+        """One call, or several in a row, of which each goes on with the model of the one before."""
+        if self.has(task, method, seed):
+            return
+        calls = [arguments] if isinstance(arguments, str) else arguments
+        seconds = f'{float(seconds_of(self.results.o, task, method)) / len(calls):g}'
+        with tempfile.TemporaryDirectory() as folder:
+            for k, call in enumerate(calls):
+                files = [*(['--load', os.path.join(folder, str(k - 1))] if k else []), *(['--save', os.path.join(folder, str(k))] if k + 1 < len(calls) else [])]
+                seen = run(self.program, f'{call} --seconds {seconds} --seed {seed}', *files, *more)
+        self.results.keep(task, method, seed, seen['validation_bits'], floor=seen['entropy_bits'].replace('unknown', ''),
+                          start_choice=seen['start_choice_bits'], end_training=seen['end_training_bits'], end_choice=seen['end_choice_bits'],
+                          **{c: seen[c] for c in ('success', 'longer_success', 'training_bits', 'saturated', 'end_success', 'status', 'returns') if c in seen})
+
+    def compressed(self, task, source, method, seed):
+        # a compressor predicts every symbol
+        if not self.has(task, method, seed) and 'answer' not in task and (method[:4] != 'PPMd' or shutil.which('7z')):
+            self.results.keep(task, method, seed, compress(self.program, source, seed, method))
+
+    def of_source(self, task, source, seed):
+        """Bits of the source itself on the text that the others are evaluated on, from the probabilities of its draws, symbol by symbol."""
+        if self.has(task, SOURCE, seed):
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            seen = run(self.program, f"{source} --seed {seed}", '--write', os.path.join(folder, 'text'))
+        self.results.keep(task, SOURCE, seed, seen['source_bits'], floor=seen['entropy_bits'])
+
+    def characters(self, o, seed):
+        """Characters of a given text; the learning curves are kept in a folder next to the results."""
+        if all(self.has(CHARS, method, seed) for method in CHARS_METHODS):
+            return
+        os.makedirs(curves_of(o.results), exist_ok=True)
+        with tempfile.TemporaryDirectory() as folder:
+            train, valid = split(o.text, o.validation_lines, folder)
+            for method, how in CHARS_METHODS.items():
+                self.train(CHARS, method, seed, f'{how} --chars', '--text', train, '--valid', valid,
+                           '--csv', curve_of(o, method, seed))
+
+    def draw(self, o):
+        """The learning curves of the first seed in one figure, drawn with --beside by a call of the program that does not train."""
+        curves = [curve_of(o, method, 1) for method in CHARS_METHODS if self.has(CHARS, method, 1)]
+        curves = [path for path in curves if os.path.exists(path)]
+        if not shutil.which('gnuplot'):
+            print('table.py: no figure of the learning curves without gnuplot (apt-get install gnuplot-nox)', file=sys.stderr)
+        elif curves:
+            with tempfile.TemporaryDirectory() as folder:
+                _, valid = split(o.text, o.validation_lines, folder)
+                run(self.program, '--units 1 --edges 1 --seconds 0', '--text', valid, '--valid', valid,
+                    '--curve', os.path.splitext(o.results)[0] + '.svg', '--beside', *curves)
+
+
+def split(path, lines, folder):
+    """Splits a text into all but its last lines, and these; the paths of the two files."""
+    with open(path, 'rb') as f:
+        text = f.read().splitlines(keepends=True)
+    if not 0 < lines < len(text):
+        raise SystemExit(f"table.py: '{path}' has {len(text)} lines, of which {lines} cannot be held out; change --validation-lines")
+    names = [os.path.join(folder, name) for name in ('train.txt', 'valid.txt')]
+    for name, part in zip(names, (text[:-lines], text[-lines:])):
+        with open(name, 'wb') as f:
+            f.writelines(part)
+    return names
+
+
+def curves_of(results):
+    return os.path.splitext(results)[0] + '_curves'
+
+
+def curve_of(o, method, seed):
+    """The learning curve of a run of these seconds."""
+    return os.path.join(curves_of(o.results), re.sub('[^a-z0-9]+', '_', method.lower()) + f'_{seed}_{seconds_of(o, CHARS, method)}s.csv')
+
+
+def run_all(o, runs, wanted):
+    """Seed by seed, so that a table stopped early is complete over fewer seeds."""
+    for seed in o.seeds or range(1, 6):
+        for task, source in TASKS.items():
+            if wanted(LONG):
+                runs.train(task, LONG, seed, f'{source} {GRAPHS[task]} {LONG_RUNS[task]}')
+        if wanted(STEPS):
+            for task, source in SOURCES.items():
+                runs.of_source(task, source, seed)
+            for method, how in STEPS_METHODS.items():
+                for task, source in SOURCES.items():
+                    runs.train(task, method, seed, f'{source} {on_graph(how, steps_graph(task, how))} {averaged(task, how)} {how}')
+            for task, source in SOURCES.items():
+                for method in COMPRESSORS:
+                    runs.compressed(task, source, method, seed)
+        if wanted('curve'):
+            for task, source in CURVE.items():
+                for method, how in CURVE_METHODS.items():
+                    runs.train(task, method, seed, f'{XOR} {source} {how}')
+        for task, methods in FAR.items():
+            for method, how in methods.items() if wanted(task) else ():
+                runs.train(task, method, seed, how)
+        if wanted(CHARS):
+            runs.characters(o, seed)
+        for task, source in TASKS.items():
+            if not wanted(task):
+                continue
+            for method, how in METHODS.items():
+                runs.train(task, method, seed, f'{source} {GRAPHS[task]} {how}')
+    if wanted(CHARS):
+        runs.draw(o)
+
+
+def duration(text):
+    """Seconds of an option."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"found '{text}', expected a number of seconds above 0")
+    return value
+
+
+def main():
+    every = [*TASKS, LONG, STEPS, 'curve', *FAR, CHARS]
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--program', help='the program synthetic; not needed with --print-only')
+    parser.add_argument('--seconds', type=duration, default=60)
+    parser.add_argument('--long', type=duration, default=120, help='seconds of the longer row')
+    parser.add_argument('--far', type=duration, default=600, help='seconds of each row of: ' + ', '.join(FAR) + ' (three tenths of them)')
+    parser.add_argument('--chars', type=duration, default=1800, help='seconds of each row of chars')
+    parser.add_argument('--text', default=BUNDLED, help='chars: the text; another one needs another results file')
+    parser.add_argument('--validation-lines', type=int, default=4000, help='chars: last lines of the text, which are validated on')
+    parser.add_argument('--seeds', nargs='+', type=int, help='to run, by default 1 to 5, and to print, by default all there are')
+    parser.add_argument('--results', default='results.csv', help='curves of chars go into RESULTS_curves, their figure into RESULTS.svg')
+    parser.add_argument('--print-only', action='store_true', help='run nothing')
+    parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
+    parser.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
+    parser.add_argument('--parts', nargs='*', choices=every, metavar='PART', help='what to run of: ' + '; '.join(every) + '. All by default')
+    parser.add_argument('--only', default='', metavar='PATTERN',
+                        help="of the parts, run only rows whose 'TASK: METHOD' contains this regular expression, such as 'anbn: .*full batches'")
+    o = parser.parse_args()
+    o.print_only = o.print_only or o.check
+    if not (o.program or o.print_only):
+        parser.error('--program is needed, except with --print-only')
+    if o.check and not o.page:
+        parser.error('--check needs --page')
+    old = None  # the page as it is
+    if o.page and os.path.exists(o.page):
+        with open(o.page, encoding='utf-8', errors='replace') as f:
+            old = f.read()
+        if old and not old.startswith(PAGE.splitlines()[0] + '\n'):
+            raise SystemExit(f"table.py: --page '{o.page}' is not a page of this program; it was left unchanged. Give --page another name")
+    elif o.check:
+        raise SystemExit(f"table.py: there is no page '{o.page}' to check. Make it without --check")
+    try:
+        o.only = re.compile(o.only)
+    except re.error as error:
+        parser.error(f'--only: {error}')
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and with it the current run
+    if not o.print_only and not os.path.exists(o.results):  # where all runs are there, none is needed
+        require_program(o.program)
+    results = Results(o.results, o.print_only, o)
+
+    def wanted(part):
+        return o.parts is None or part in o.parts
+
+    if not o.print_only:
+        run_all(o, Runs(o.program, results), wanted)
+    known = {key: row for key, row in results.rows.items() if not o.seeds or key[2] in o.seeds}
+    if o.page:
+        if not any(task in SOURCES and method in STEPS_METHODS for task, method, _ in known):
+            raise SystemExit(f"table.py: '{o.results}' has no run of {o.seconds:g} seconds and these seeds to make '{o.page}' of; change --seconds")
+        without = any(not ended(row) for (task, method, _), row in known.items() if task in SOURCES and method in STEPS_METHODS)
+        made = PAGE.format(seconds=o.seconds, ends=EARLIER if without else '', table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
+        if o.check:
+            if old != made:
+                raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
+            return
+        replace(o.page, made)
+        return
+    if any(map(wanted, [*TASKS, LONG])):
+        print(table(known, TASKS, [LONG, *METHODS]))
+    if wanted('curve'):
+        print(table(known, CURVE, CURVE_METHODS))
+    if wanted(STEPS):
+        print(table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
+    for part, methods in {**FAR, CHARS: CHARS_METHODS}.items():
+        if wanted(part):
+            print(table(known, [part], methods, median=True))
+
+
+# What --page writes.
+PAGE = """# Seven sources at equal computing time
+
+Made by `programs/synthetic/table.py --parts minibatch --seconds {seconds:g} --page FILE` from its results file, `programs/synthetic/results/minibatch.csv`: {seconds:g} seconds of computing time of
+one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone). Networks on graphs have 20 units
+(aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10), on minibatches fewer, as larger ones learn the text by heart in this time: 12 units on alphabet, 6 on reber,
+on music 10 with 6 edges (GNN, RNN and the gradient: 12 with 5), on dyck 6 with 6 (these: 20 with 3), an RNN on xor 8. On music the GLNN, but by the gradient, and the LSTM predict with averages of
+their weights (`--average 0.999`). Sizes and options were chosen by the validation texts of some of these seeds, those of the LSTM (but the averages) not at all. V is within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
+how many times those of the source itself on that same text they are, which draws it and so knows what each symbol costs; the number of seeds;
+and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. All these are of the best moment of a run.
+Counted as runaways are runs that at this moment, or at the end of training, are far worse on another text than on the text trained on: by more than one bit a symbol, or more than
+twice as many bits and 0.05 more unless the task is solved; runs that end by 0.05 bits worse on another text than they began; and those whose numbers were no longer finite.
+Networks that stray further (three times as many bits) [go back](synthetic.md#training) to their best moment; the last column says in how many runs they did. One that strays in the last look goes back too, and its end
+is then its best moment.
+From bits alone a network that has run away is not told from one that has learned few lines by heart; both count. Hidden Markov models begin three times and
+share the time. Compressors: what the validation text adds to
+the training text.{ends}
+
+{table}"""
+EARLIER = """
+
+Where the last column says of how many runs the end is known, the others were made before the program reported it, and are judged at the best moment alone. Full batches among
+them did not go back."""
+
+
+def far_worse(trained, bits, success):
+    """Whether another text is predicted far worse than the training text: the rule of far_worse.hpp."""
+    return not bits <= trained + 1 or (bits > 2 * trained and bits > trained + 0.05 and not success >= 0.99)
+
+
+def ended(row):
+    """Whether the end of training is known."""
+    return bool(row.get('status'))
+
+
+def runaway(row):
+    """Whether a run is far worse on another text than on the training text, at the best moment or at the end of training;
+    or worse than at its beginning; or could not go on. A run of which the end is not known is judged at the best moment."""
+    if not row.get('training_bits'):
+        return False
+    if far_worse(float(row['training_bits']), float(row['bits']), float(row['success'] or 0)):
+        return True
+    if not ended(row):
+        return False
+    end = float(row['end_choice'])
+    return row['status'] != '0' or far_worse(float(row['end_training']), end, float(row['end_success'] or 0)) or not end <= float(row['start_choice']) + 0.05
+
+
+def bits_of(row):
+    return math.inf if math.isnan(float(row['bits'])) else float(row['bits'])
+
+
+def table(known, tasks, methods, median=False):
+    """Markdown: mean and standard deviation over the seeds, or the median, with their number, and successes. Bits that are
+    not a number count as more than any."""
+    last = ' runaways |' if median else ''
+    lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
+    for method in methods:
+        cells, runs, away, ends, back = [], 0, 0, 0, 0
+        for task in tasks:
+            rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
+            bits = [bits_of(r) for r in rows]
+            success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
+            runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
+            ends += sum(map(ended, rows))
+            back += sum(int(r.get('returns') or 0) > 0 for r in rows)
+            own = {seed: float(r['bits']) for (t, m, seed), r in known.items() if (t, m) == (task, SOURCE)}
+            times = [bits_of(r) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
+            cell = '–'
+            if bits and median:
+                cell = f'{statistics.median(bits):.4f}' + (f', × {statistics.median(times):.4f}' if times and method != SOURCE else '') + f' ({len(bits)})'
+            elif bits:
+                spread = statistics.stdev(bits) if len(bits) > 1 and math.inf not in bits else math.nan
+                cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'
+            if success:
+                solved = sum(v >= 0.99 for v in success)
+                cell += f', {100 * statistics.mean(success):.1f} %, {solved} of {len(success)} solved'
+            longer = [float(r['longer_success']) for r in rows if r['longer_success'] != '']
+            if longer:
+                cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
+            cells.append(cell)
+        notes = ', '.join(note for note in (f'{back} went back' if back else '', f'ends known: {ends}' if ends < runs else '') if note)
+        counted = f' {away} of {runs}' + (f' ({notes})' if notes else '') if runs else ' –'
+        lines.append(f'| {method} | ' + ' | '.join(cells) + ' |' + (counted + ' |' if median else ''))
+    floors = [[float(r['floor']) for (t, _, _), r in known.items() if t == task and r['floor']] for task in tasks]
+    lines.append('| entropy rate | ' + ' | '.join(f'{f[0]:.4f}' if f else '–' for f in floors) + ' |' + (' |' if median else ''))
+    return '\n'.join(lines) + '\n'
+
+
+if __name__ == '__main__':
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that has seen enough, such as head, ends it without a message
+    try:
+        main()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print('table.py: stopped; the same call continues', file=sys.stderr)
+        sys.exit(130)
+    except (OSError, UnicodeError) as problem:  # of a file, or of a full disk
+        sys.exit(f'table.py: {problem}')
