@@ -3,7 +3,7 @@
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 
-#include "shared/temporary_folder.hpp"
+#include "../programs/shared/temporary_folder.hpp"
 
 namespace ig = isogloss;
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
 
-#include "shared/tagged_sentences.hpp"
+#include "../programs/shared/tagged_sentences.hpp"
 
 namespace ig = isogloss;
 

@@ -4,7 +4,7 @@
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 
-#include "shared/temporary_folder.hpp"
+#include "../programs/shared/temporary_folder.hpp"
 
 namespace ig = isogloss;
 constexpr ig::Index T = 5, B = 20, words = 400, width = 20;
