@@ -1,9 +1,12 @@
 #include <cmath>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/node/embedding.hpp>
+#include <isogloss/update/adam.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/gradients.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "catch.hpp"
@@ -189,4 +192,20 @@ TEMPLATE_TEST_CASE("Gradients of a group are clipped by their common length", "[
     one.W().gradient[1] = std::numeric_limits<TestType>::infinity();
     CHECK_THROWS_MATCHES(clip_gradients(one.g.parameters(), 1, Divisor::none), NumericError, says("'W'"));
     CHECK(one.E().gradient[7] == 4);
+}
+
+TEMPLATE_TEST_CASE("Updates outlive their graph, whose weights they keep", "[update][gradients]", float, double) {
+    using T = TestType;
+    auto m = std::make_unique<Group<T>>();
+    Adam<T> adam(m->g.parameters(), {});
+    WeightAverage<T> average(m->g.parameters());
+    DynamicUpdate<T> dynamic(m->g.parameters(), {.rule = DynamicRule::sgd});
+    const auto group = m->g.parameters();
+    m.reset();
+    group[1].dense_gradient().data[0] = 3;
+    adam.step();
+    average.add();
+    group[1].dense_gradient().data[0] = 3;
+    dynamic.step();
+    CHECK(group[1].value[0] < 1 - T(0.0009));
 }

@@ -216,7 +216,8 @@ private:
     }
 
     Options options_;
-    graph::Store<T> store_;
+    const std::shared_ptr<graph::Store<T>> shared_store_ = std::make_shared<graph::Store<T>>();
+    graph::Store<T>& store_ = *shared_store_;  // groups of parameters keep it alive
     Index block_ = 1;           // rows of logits at a time
     T* logits_ = nullptr;       // [block, C]: z, then δ
     T* phi_ = nullptr;          // [N, M H]

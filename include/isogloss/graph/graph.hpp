@@ -12,6 +12,7 @@
 #include <isogloss/graph/states.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -313,7 +314,8 @@ private:
                                                 MatrixRef<T> out, double temperature, Finish&& finish);
     template <class Fill> Tensor<T, 2> all_positions(std::string_view who, Logits<T> o, Fill&& fill);
 
-    graph::Store<T> store_;
+    const std::shared_ptr<graph::Store<T>> shared_store_ = std::make_shared<graph::Store<T>>();
+    graph::Store<T>& store_ = *shared_store_;  // groups of parameters keep it alive
     Array<graph::NodeRecord<T>> nodes_;
     graph::Builder<T> builder_{store_, nodes_};
     graph::Runner<T> runner_{store_, nodes_};

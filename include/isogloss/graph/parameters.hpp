@@ -265,11 +265,12 @@ struct SummedOver {
     Index columns = 0, predicted = 0;  ///< batch columns, predicted positions
 };
 
-/// A group of parameters of one graph, in order of creation. Updates operate on such groups.
+/// A group of parameters of one graph, in order of creation. Updates operate on such groups. It keeps alive what it
+/// points to: an update may be used when its graph has been destroyed, as an optimizer of PyTorch without its module.
 template <class T> class Parameters {
 public:
     Parameters(graph::Store<T>& store, std::vector<Parameter<T>*> members)
-        : store_(&store), members_(std::move(members)) {}
+        : store_(store.shared_from_this()), members_(std::move(members)) {}
 
     auto begin() const { return members_.begin(); }
     auto end() const { return members_.end(); }
@@ -314,7 +315,7 @@ public:
         return found == members_.end() ? nullptr : *found;
     }
     /// Whether they are parameters of the graph with this store.
-    bool are_of(const graph::Store<T>& store) const { return store_ == &store; }
+    bool are_of(const graph::Store<T>& store) const { return store_.get() == &store; }
     /// The value of a divisor: see summed_over(); at least 1.
     double divisor(Divisor d) const {
         switch (d) {
@@ -367,7 +368,7 @@ public:
     }
 
 private:
-    graph::Store<T>* store_;
+    std::shared_ptr<graph::Store<T>> store_;
     std::vector<Parameter<T>*> members_;
 };
 

@@ -102,7 +102,8 @@ public:
     int count() const { return static_cast<int>(this->size()); }
 };
 
-template <class T> struct Store {
+/// Held by a shared pointer: groups of parameters keep it alive.
+template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     // Defined outside the class, so that the compiled core contains them.
     Store();
     ~Store();
