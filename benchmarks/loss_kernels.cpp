@@ -100,7 +100,7 @@ void head(benchmark::State& state, Kind kind, Sizes sizes, const Setting& how) {
     Head model(kind, sizes, how);
     if (how.variant.epsilon > 0) {
         model.forward();
-        state.counters["kept"] = measure::kept(model.g.probabilities(model.o), how.variant.epsilon);
+        state.counters["kept"] = measure::kept(model.g.head(model.o).probabilities(), how.variant.epsilon);
     }
     const Index most = 2 * rows;
     Data logits(most * vocabulary), hidden(most * width), table(vocabulary * width), dh(most * width),

@@ -44,7 +44,7 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
 
     if (epsilon > 0) {
         g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
-        state.counters["kept"] = measure::kept(g.probabilities(o), epsilon);
+        state.counters["kept"] = measure::kept(g.head(o).probabilities(), epsilon);
     }
     Data z(rows * 4 * n), u(n * 4 * n), a(forward * n), logits(forward * V), table(V * n), dtable(V * n),
         du(n * 4 * n);

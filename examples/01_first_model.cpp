@@ -27,7 +27,7 @@ int main() {
         g.backward(l);
         sgd.step();
 
-        perplexity.add(g.cross_entropy(l), g.predicted(l));
+        perplexity.add(g.result(l).cross_entropy(), g.result(l).predicted());
         if (batch.index % 20 != 19) continue;
         std::printf("batch %3td: perplexity %.0f of the last 20\n", batch.index + 1, perplexity.value());
         perplexity = {};

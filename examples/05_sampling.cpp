@@ -21,7 +21,7 @@ int main() {
     ig::Perplexity perplexity;
     for (auto batch : corpus.batches(g.capacity())) {
         const double nats = g.forward(l, {x, batch.input}, {y, batch.target});
-        perplexity.add(nats, g.predicted(l), g.predicted(l));
+        perplexity.add(nats, g.result(l).predicted(), g.result(l).predicted());
         g.backward(l);
         adam.step();
         if (batch.index % 100 != 99) continue;
@@ -37,7 +37,7 @@ int main() {
     std::vector<float> p(static_cast<std::size_t>(V));
     for (ig::Index i = 0; i < 300; ++i) {
         g.forward(o, {x, std::span<const ig::Token>(&text.back(), 1)});  // T = B = 1; the state is carried
-        g.probabilities(o, 0, {p.data(), 1, V}, 0.7);
+        g.head(o).probabilities(0, {p.data(), 1, V}, 0.7);
         text.push_back(ig::sample(p, random.uniform(i)));
     }
     std::printf("%s\n", vocabulary.decode(text).c_str());

@@ -26,7 +26,7 @@ void train(const ig::text::Corpus& corpus, const char* name, bool riemannian) {
     ig::Perplexity seen;
     for (auto batch : corpus.batches(g.capacity())) {
         const double nats = g.forward(l, {x, batch.input}, {y, batch.target});
-        seen.add(nats, g.predicted(l));
+        seen.add(nats, g.result(l).predicted());
         g.backward(l);
         if (riemannian) {
             if (cells.wants_modulus()) g.backward<ig::Modulus>(l);  // with UnitModulus::rbpm

@@ -49,12 +49,12 @@ int main() {
     const Sentences test(1000);
     g.training(false);
     forward(test);
-    const auto p = g.probabilities(o);  // [T B, tags]
+    const auto p = g.head(o).probabilities();  // [T B, tags]
     int correct = 0;
     for (ig::Index i = 0; i < T * B; ++i)
         correct += std::max_element(&p(i, 0), &p(i, 0) + tags) - &p(i, 0) == test.tag[i];
-    std::printf("%d of %td tags are right\n", correct, g.predicted(l));
-    return correct == g.predicted(l) ? 0 : 1;
+    std::printf("%d of %td tags are right\n", correct, g.result(l).predicted());
+    return correct == g.result(l).predicted() ? 0 : 1;
 }
 
 // 75 of 75 tags are right

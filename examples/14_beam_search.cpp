@@ -32,7 +32,7 @@ Hypothesis search(ig::Graph<float>& g, ig::Tokens x, ig::Logits<float> o, ig::In
         std::vector<ig::Index> from;
         std::vector<ig::Token> last;
         for (const auto& h : beam) from.push_back(h.from), last.push_back(h.text.back());
-        g.copy_states(from);
+        g.states().copy(from);
         g.forward(o, {x, {last.data(), 1, width}});
     }
     return beam[0];

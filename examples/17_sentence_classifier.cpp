@@ -51,7 +51,8 @@ int main() {
     ig::Index correct = held_out * B;
     for (ig::Index batch = 0; batch < held_out; ++batch) {
         forward(batch);
-        for (const double nats : g.by_token(l)) correct -= nats >= std::log(2.);  // p ≤ 1/2; 0: no class
+        for (const double nats : g.result(l).by_token())
+            correct -= nats >= std::log(2.);  // p ≤ 1/2; 0: no class
     }
     std::printf("%.1f %% of %td sentences\n", 100. * double(correct) / double(held_out * B), held_out * B);
     return 10 * correct > 7 * held_out * B ? 0 : 1;

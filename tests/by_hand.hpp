@@ -90,14 +90,14 @@ struct Cell {
 
     template <class T> Cell(isogloss::Graph<T>& g, const std::string& node, Index m, Index n)
         : width(m), units(n) {
-        time = g.store().time;
-        batch = g.store().batch;
+        time = graph::Inspect::store(g).time;
+        batch = graph::Inspect::store(g).batch;
         weight = [&g, node](const std::string& name, Index i, Index j) {
             const auto& p = g.parameter(node + "." + name);
             return static_cast<double>(p.value[i * p.cols + j]);
         };
         mask = [&g, node, b = batch](const std::string& name, Index group, Index column, Index unit) {
-            for (const auto& r : g.store().masks)
+            for (const auto& r : graph::Inspect::store(g).masks)
                 if (r.stream == isogloss::stream_of(node + "." + name) && r.active)
                     return static_cast<double>(r.value[((group % r.groups) * b + column) * r.width + unit]);
             return 1.;
@@ -302,7 +302,7 @@ Distance compare(typename Node<double>::Options options, const std::string& unit
     const Numbers in = numbers(T * B * m, 1), weights = numbers(T * B * n, 2);
 
     g.forward(l, {x, numbers(T * B * m, 3).data(), T, B}, {w, weights.data(), T, B});
-    const auto before = g.carried().values;
+    const auto before = g.states().saved().values;
     g.forward(l, {x, in.data(), T, B}, {w, weights.data(), T, B});
     g.backward(l);
     g.template backward<isogloss::Modulus>(l);

@@ -91,16 +91,16 @@ template <class T> isogloss::Seq<T> sequence(isogloss::Graph<T>& g, const std::s
 
 /// What the first network on a sparse graph has published of itself.
 template <class T> const isogloss::EdgeRecord<T>& edge_record(isogloss::Graph<T>& g) {
-    return *g.store().template all<isogloss::EdgeRecord<T>>().at(0);
+    return *isogloss::graph::Inspect::store(g).template all<isogloss::EdgeRecord<T>>().at(0);
 }
 
 /// The mask [groups, B, width] that a node has drawn in the last pass, by its full name; empty where none is
 /// active.
 template <class T> Numbers mask(isogloss::Graph<T>& g, const std::string& name) {
-    for (const auto& m : g.store().masks)
+    for (const auto& m : isogloss::graph::Inspect::store(g).masks)
         if (m.stream == isogloss::stream_of(name)) {
             if (!m.active) return {};
-            return Numbers(m.value, m.value + m.groups * g.store().batch * m.width);
+            return Numbers(m.value, m.value + m.groups * isogloss::graph::Inspect::store(g).batch * m.width);
         }
     return {};
 }

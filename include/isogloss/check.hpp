@@ -212,7 +212,7 @@ template <class Build> std::optional<Breach> guards(Build& build, const LawOptio
         } catch (const UsageError&) {
             // Which the ninth law reports.
         }
-        if (!s.g.guards_intact())
+        if (!graph::Inspect::store(s.g).arena.guards_intact())
             return Breach{"guards", spare ? "written beyond a block in a pass smaller than the capacity"
                                           : "written beyond a block"};
     }
@@ -234,15 +234,16 @@ template <class Build> std::optional<Breach> carrying(Build& build, const LawOpt
         }
         halves += s.g.forward(s.l, std::span<const Feed<double>>(feeds));
     }
-    const auto found = s.g.carried().values;
+    const auto found = s.g.states().saved().values;
     const double whole = s.forward();
-    const auto expected = s.g.carried().values;
+    const auto expected = s.g.states().saved().values;
     Breach breach{"carrying", "loss", halves, whole, 1e-10 * (1 + std::abs(whole))};
-    const bool placed =
-        !s.g.store().template all<detail::ProbeRecord>().empty();  // by their place in the pass
+    const bool placed = !graph::Inspect::store(s.g)
+                             .template all<detail::ProbeRecord>()
+                             .empty();  // by their place in the pass
     double total = placed ? 0 : detail::distance(halves, whole), worst = placed ? -1 : total;
     std::size_t i = 0;
-    for (const auto& seq : s.g.store().seqs) {
+    for (const auto& seq : graph::Inspect::store(s.g).seqs) {
         if (!seq.carried) continue;
         const double apart = detail::distance(found[i], expected[i]);
         total += apart;
@@ -284,8 +285,8 @@ template <class Build> std::optional<Breach> modulus(Build& build, const LawOpti
                           message("gradient of ", s.entry(std::size_t(i)), " after a pass of moduli"),
                           after.at(i), gradients.at(i), 0};
     int id = 0;
-    for (const auto& seq : s.g.store().seqs) {
-        const double* phi = s.g.store().adjoint(id++, 1);
+    for (const auto& seq : graph::Inspect::store(s.g).seqs) {
+        const double* phi = graph::Inspect::store(s.g).adjoint(id++, 1);
         for (Index k = 0; k < o.time * o.batch * seq.width; ++k)
             if (!(phi[k] >= 0 && std::isfinite(phi[k])))
                 return Breach{"modulus", detail::place(seq, o.batch, k), phi[k], 0,
@@ -308,7 +309,7 @@ template <class Build> std::optional<Breach> evaluation(Build& build, const LawO
         } catch (const UsageError& e) {
             return Breach{"evaluation", std::string(cause_of(e.what()))};
         }
-        for (auto& p : s.g.store().parameters) kernel::scale(p.size(), 1.25, p.value);
+        for (auto& p : graph::Inspect::store(s.g).parameters) kernel::scale(p.size(), 1.25, p.value);
     }
     return std::nullopt;
 }
@@ -324,7 +325,7 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
         auto expected = all;
         auto rest = expected.begin();
         std::size_t number = 0;
-        for (auto& p : s.g.store().parameters) {
+        for (auto& p : graph::Inspect::store(s.g).parameters) {
             if (!p.is_trained()) continue;
             if (number++ % 2 == first) {
                 p.trained = false;
@@ -344,7 +345,7 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
         } catch (const UsageError& error) {
             return Breach{"freezing", std::string(cause_of(error.what()))};
         }
-        for (const auto& p : s.g.store().parameters)
+        for (const auto& p : graph::Inspect::store(s.g).parameters)
             if (!p.trained && p.condition != Condition::empty)
                 return Breach{"freezing", message(p.name, ", which is not trained, has a gradient")};
         if (auto breach =
@@ -361,9 +362,9 @@ template <class Build> std::optional<Breach> adding(Build& build, const LawOptio
     auto with_probes = [&](auto& g) {
         auto l = build(g);
         double of_loss = 0.5;
-        const auto last = g.store().seqs.count();
+        const auto last = graph::Inspect::store(g).seqs.count();
         for (int id = 0; id < last; ++id) {
-            const auto& s = g.store().seqs[id];
+            const auto& s = graph::Inspect::store(g).seqs[id];
             if (s.internal) continue;
             const auto also = g.template add<Probe>(message("probe.of.", id), {}, g.sequence(s.name));
             l = g.template add<TotalLoss>(message("probe.sum.", id), {.weights = {of_loss, 1}}, l, also);

@@ -49,7 +49,7 @@ inline void threads(int n) {
 
 /// During its lifetime BLAS runs on one thread, because the library splits its products itself; when the last
 /// one is destroyed the host program's settings are restored, also when several threads hold one each. Every
-/// pass holds one, and so does Graph::probabilities.
+/// pass holds one, and so does Graph::head.
 class BlasOnOneThread {
 public:
     BlasOnOneThread() {

@@ -65,7 +65,8 @@ void train_tied(const Options& o, ig::Index width, const ig::text::Corpus& train
         for (const auto& batch : train.batches(g.capacity())) {
             if (batch.first) g.reset();
             const double nats = g.forward(l, {x, batch.input}, {y, batch.target});
-            in_training.add(nats, g.predicted(l));  // after the pass: the order of arguments is not given
+            in_training.add(nats,
+                            g.result(l).predicted());  // after the pass: the order of arguments is not given
             g.backward(l);
             sgd.step();
         }

@@ -128,7 +128,7 @@ public:
             for (ig::Index first = 0; first < batch.target.size(); first += 64) {
                 const ig::Index some = std::min<ig::Index>(64, batch.target.size() - first);
                 for (std::size_t k = 0; k < 2; ++k)
-                    models_[k].g->probabilities(models_[k].model.o, first, {p[k].data(), some, V});
+                    models_[k].g->head(models_[k].model.o).probabilities(first, {p[k].data(), some, V});
                 for (ig::Index r = 0; r < some; ++r) {
                     if (batch.target.data[first + r] == ig::not_predicted) continue;
                     const ig::Index t = (first + r) / columns_, b = (first + r) % columns_;
@@ -138,7 +138,9 @@ public:
                     };
                     // Not the logarithm of a float probability, which may have underflowed to 0.
                     const auto log_p = [&](std::size_t k) {
-                        return -models_[k].g->by_token(models_[k].model.nll)(std::size_t(t), std::size_t(b));
+                        return -models_[k]
+                                    .g->result(models_[k].model.nll)
+                                    .by_token()(std::size_t(t), std::size_t(b));
                     };
                     position(b * batches.length() + batch.index * T + t, row(0), row(1), log_p(0), log_p(1));
                 }

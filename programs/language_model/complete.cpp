@@ -33,7 +33,7 @@ void complete(LoadedModel& it, const std::string& text, const CompleteOptions& o
     const ig::Index unknowns = it.vocabulary.encode_prefix(text, begun);
     it.g->reset();
     std::vector<float> p(static_cast<std::size_t>(it.vocabulary.size()));
-    it.g->probabilities(it.model.o, feed(it, begun), {p.data(), 1, it.vocabulary.size()});
+    it.g->head(it.model.o).probabilities(feed(it, begun), {p.data(), 1, it.vocabulary.size()});
     print(it, text, std::ssize(begun) - 1, unknowns, p, o);
 }
 

@@ -30,7 +30,7 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
                                                  .weight = o.cache_weight.value_or(defaults.weight)};
     const std::vector<double> flatness = {cache.flatness},
                               weights = {0, cache.weight};  // without and with the cache
-    const auto h = g.hidden(m.o);
+    const auto h = g.head(m.o).hidden();
     if (o.cache) {
         report.line(ig::message("cache       window ", grouped(cache.window), ", flatness ",
                                 exact(cache.flatness), ", weight ", exact(cache.weight),

@@ -51,13 +51,13 @@ template <class GoOn> std::vector<double> token_nats(LoadedModel& it, const ig::
         };
         if (!logits) {
             g.forward(m.nll, {m.x, batch.input}, {m.y, batch.target});
-            const auto found = g.by_token(m.nll);
+            const auto found = g.result(m.nll).by_token();
             each(0, rows, [&](ig::Index r, ig::Token) { return static_cast<double>(found.data()[r]); });
         } else {
             g.forward(m.o, {m.x, batch.input});
             for (ig::Index first = 0; first < rows; first += block) {
                 const ig::Index some = std::min(block, rows - first);
-                g.logits(m.o, first, {z.data(), some, V});
+                g.head(m.o).logits(first, {z.data(), some, V});
                 each(first, first + some, [&](ig::Index r, ig::Token y) {
                     const float *row = z.data() + r * V, most = ig::kernel::row_max(V, row);
                     const double of_target = double(row[y]) - double(most),

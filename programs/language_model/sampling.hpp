@@ -57,7 +57,7 @@ ig::Index draw_text(LoadedModel& it, const SampleOptions& o, ig::Index number, S
     ig::Index row = feed(it, begun), drawn = 0;
     // The bound on i stops a model that draws only line ends.
     for (ig::Index i = 0; drawn < o.length && i < 20 * o.length; ++i) {
-        it.g->logits(it.model.o, row, {p.data(), 1, vocabulary.size()});
+        it.g->head(it.model.o).logits(row, {p.data(), 1, vocabulary.size()});
         // Before the softmax: at a low temperature <unk> may have a probability that leaves 0 for all others.
         if (!o.unknowns && unk >= 0)
             p[static_cast<std::size_t>(unk)] = -std::numeric_limits<float>::infinity();

@@ -212,8 +212,9 @@ Training::Sums Training::gradients(const ig::text::Batch& batch) {
         g_.forward(model_.loss, {model_.x, part.input}, {model_.y, part.target});
         g_.backward(model_.loss);
         if (update_.wants_modulus()) g_.backward<ig::Modulus>(model_.loss);
-        return std::array{g_.value(model_.text), g_.cross_entropy(model_.text),
-                          static_cast<double>(g_.predicted(model_.text)), interrupt::wanted ? 1. : 0.};
+        return std::array{g_.result(model_.text).nats(), g_.result(model_.text).cross_entropy(),
+                          static_cast<double>(g_.result(model_.text).predicted()),
+                          interrupt::wanted ? 1. : 0.};
     };
     Natural* const natural = update_.natural();
     const auto sums = natural ? parallel_.gradients(batch, pass, natural->cells(), natural->head())

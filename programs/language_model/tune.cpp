@@ -193,7 +193,7 @@ List try_caches(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& c
     fill_part(table, columns, {0, flatness.size(), 0, columns}, error, [&](const Part& part) {
         Progress progress("cache", !o.json);
         const auto trials = evaluate_neural_cache(
-            *it.g, it.model.nll, it.g->hidden(it.model.o), it.model.x, it.model.y,
+            *it.g, it.model.nll, it.g->head(it.model.o).hidden(), it.model.x, it.model.y,
             in_order(corpus, it.vocabulary, it.g->capacity().time), window_of(grid.window, corpus),
             some(flatness, part.a, part.b), some(weight, part.c, part.d), [&](ig::Index done, ig::Index all) {
                 progress.update(done, all, [] { return std::string(); });
@@ -254,7 +254,7 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     if (statistics) report.line(collect(it, *statistics, steps, update, !o.json));
     std::optional<CacheGrid> grid;
     if (cached) grid.emplace(o, CacheGrid::windows(o).front());
-    const auto h = it.g->hidden(it.model.o);
+    const auto h = it.g->head(it.model.o).hidden();
     report.line(ig::message("dynamic     ", o.dynamic, ", segments of ", counted(steps, "step"),
                             ", one column in order, a line end fed first; perplexities",
                             grid ? ig::message(" with the best cache of window ", grouped(grid->window)) : "",

@@ -318,7 +318,7 @@ private:
              train_.batches({o_.bptt, o_.batch}, {.start = static_cast<ig::Index>(batch_)})) {
             if (part.first) network_.g.reset();
             nats_ += network_.g.forward(network_.loss, {network_.x, part.input}, {network_.y, part.target});
-            tokens_ += static_cast<double>(network_.g.predicted(network_.loss));
+            tokens_ += static_cast<double>(network_.g.result(network_.loss).predicted());
             if (!std::isfinite(nats_)) diverged();
             network_.g.backward(network_.loss);
             sgd_.step();

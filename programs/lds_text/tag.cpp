@@ -64,7 +64,7 @@ struct Network {
         for (ig::Index i = 0; i < lds::rows(f); i += 1024) {
             const ig::Index n = std::min<ig::Index>(1024, lds::rows(f) - i);
             g.forward(logits, {x, f.data() + i * lds::cols(f), 1, n});
-            g.probabilities(logits, 0, {p.data(), n, tags});
+            g.head(logits).probabilities(0, {p.data(), n, tags});
             for (ig::Index r = 0; r < n; ++r)
                 out.push_back(
                     static_cast<ig::Token>(std::max_element(p.data() + r * tags, p.data() + (r + 1) * tags) -

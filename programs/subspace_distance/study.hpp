@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <isogloss/isogloss.hpp>
 #include <isogloss/geometry/subspace_monitor.hpp>
+#include <isogloss/isogloss.hpp>
 #include <numbers>
 #include <string>
 #include <utility>
@@ -155,7 +155,7 @@ void train(const Options& o, const Point& point, const ig::text::Corpus& corpus,
         for (const auto& batch : text.batches(g.capacity())) {
             if (batch.first) g.reset();
             total += g.forward(loss, {x, batch.input}, {y, batch.target});
-            perplexity.add(g.cross_entropy(loss), g.predicted(loss));
+            perplexity.add(g.result(loss).cross_entropy(), g.result(loss).predicted());
             g.backward(loss);
             updates.step();
         }

@@ -88,7 +88,7 @@ template <class T> struct GraphModel : Learner {
             g.forward(o, {x, {text.x.data() + from, n, 1}});
             for (Index r = 0; r < n; r += rows) {
                 const Index some = std::min(rows, n - r);
-                g.probabilities(o, r, {p.data(), some, x.vocabulary});
+                g.head(o).probabilities(r, {p.data(), some, x.vocabulary});
                 for (Index k = 0; k < some; ++k)
                     judge.position(from + r + k + 1, p.data() + k * x.vocabulary);
             }
@@ -109,7 +109,7 @@ template <class T> struct GraphModel : Learner {
         std::vector<Token> text(1, first);
         for (Index t = 1; t < length; ++t) {
             g.forward(o, {x, {&text.back(), 1, 1}});
-            g.probabilities(o, 0, {p.data(), 1, x.vocabulary});
+            g.head(o).probabilities(0, {p.data(), 1, x.vocabulary});
             text.push_back(static_cast<Token>(ig::sample(p, random.uniform(t))));
         }
         return text;
@@ -153,7 +153,8 @@ private:
     // A unit is saturated while no gradient reaches it: its activity is within 1e-6 of an end of its range, or
     // its V is clamped. (Of the default bound 4, tanh is 0.9993.)
     void judge_saturation(Index t, std::vector<int>& stuck) {
-        const T *a = g.store().value(activity.id, t), *V = g.store().value(potential.id, t);
+        const T *a = ig::graph::Inspect::store(g).value(activity.id, t),
+                *V = ig::graph::Inspect::store(g).value(potential.id, t);
         for (std::size_t j = 0; j < stuck.size(); ++j) {
             const bool clamped = bound_ > 0 && std::abs(V[j]) >= bound_;
             if (!clamped && std::abs(static_cast<double>(a[j]) - middle_) < half_ - 1e-6) stuck[j] = 0;

@@ -32,7 +32,7 @@ public:
         const Index T = readers_.together(at_, g.capacity().time), B = readers_.count();
         readers_.segment(at_, T, x_.data(), y_.data());
         for (Index b = 0; b < B; ++b)
-            if (readers_.begins(at_, b)) g.reset(b);
+            if (readers_.begins(at_, b)) g.states().reset(b);
         at_ += static_cast<std::uint64_t>(T);
         g.forward(l, {x, {x_.data(), T, B}}, {y, {y_.data(), T, B}});
         if (std::all_of(y_.begin(), y_.begin() + T * B, [](Token v) { return v < 0; })) return;

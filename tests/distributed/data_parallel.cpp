@@ -38,11 +38,12 @@ TEMPLATE_TEST_CASE("Shards sum to the gradient of the whole batch, masks and sam
         const auto [nats, tokens] = parallel.gradients(*at, [&](const text::Batch& part) {
             parts.pass(part);
             REQUIRE(part.predicted == part.input.size());
-            return std::array{parts.g.cross_entropy(parts.l), double(parts.g.predicted(parts.l))};
+            return std::array{parts.g.result(parts.l).cross_entropy(),
+                              double(parts.g.result(parts.l).predicted())};
         });
         ++at;
-        REQUIRE(tokens == double(whole.g.predicted(whole.l)));
-        REQUIRE(nats == Approx(whole.g.cross_entropy(whole.l)).epsilon(allowed));
+        REQUIRE(tokens == double(whole.g.result(whole.l).predicted()));
+        REQUIRE(nats == Approx(whole.g.result(whole.l).cross_entropy()).epsilon(allowed));
         // A soft target that several positions share is drawn with one number for all of them, so the sums of the
         // augmented loss with sampling agree in the mean alone; the loss itself is exact.
         if (epsilon == 0 || !tied) {
@@ -84,7 +85,7 @@ TEMPLATE_TEST_CASE("1, 2, 3 and 4 ranks train the same model, to the bit", "[dis
         for (const auto& batch : batches_of(text, 7)) {
             const auto [nats] = parallel.gradients(batch, [&](const text::Batch& part) {
                 m.pass(part);
-                return std::array{m.g.value(m.l)};
+                return std::array{m.g.result(m.l).nats()};
             });
             found.nats.push_back(nats);
             update.step();
@@ -127,7 +128,7 @@ TEST_CASE("One shard is the graph as it is alone, to the bit", "[distributed][da
             update_b.step();
         }
     REQUIRE(a.values() == b.values());
-    REQUIRE(a.g.carried() == b.g.carried());
+    REQUIRE(a.g.states().saved() == b.g.states().saved());
 }
 
 TEST_CASE("A perplexity is that of one graph, and training goes on as before",

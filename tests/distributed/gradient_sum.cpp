@@ -79,7 +79,7 @@ TEST_CASE("A table that a soft target differentiates too is complete when its lo
         const auto l = g.add<TotalLoss>("total", {}, soft, hard);
         Alone one;
         GradientSum<double, Alone> sum(g.parameters(), one, {.shards = 1, .overlap = overlap, .pack = 0});
-        g.store().left = [&](int node) { sum.left(node); };
+        graph::Inspect::store(g).left = [&](int node) { sum.left(node); };
         g.forward(l, {x, a}, {y, b});
         g.backward(l);
         sum.take();

@@ -59,7 +59,7 @@ TEMPLATE_TEST_CASE("evaluate() is the loop written out", "[metric][evaluate]", f
     other.g.training(false);
     for (const auto& batch : other.batches()) {
         const double nats = other.g.forward(other.l, {other.x, batch.input}, {other.y, batch.target});
-        expected.add(nats, other.g.predicted(other.l));
+        expected.add(nats, other.g.result(other.l).predicted());
     }
     const auto p = evaluate(m.g, m.l, m.x, m.y, m.batches());
     REQUIRE(p.total() == expected.total());
@@ -74,10 +74,10 @@ TEST_CASE("Training goes on after evaluate() as if nothing had happened", "[metr
         it->g.training(training);
         it->train();
     }
-    const auto before = m.g.carried().values;
+    const auto before = m.g.states().saved().values;
     REQUIRE(before != std::vector<Numbers>{Numbers(3 * n)});
     evaluate(m.g, m.l, m.x, m.y, m.batches());
-    REQUIRE(m.g.carried().values == before);
+    REQUIRE(m.g.states().saved().values == before);
     REQUIRE(m.g.training() == training);
     REQUIRE(m.g.training_step() == alone.g.training_step());
     REQUIRE(m.train() == alone.train());  // masks and states included
@@ -86,7 +86,7 @@ TEST_CASE("Training goes on after evaluate() as if nothing had happened", "[metr
 TEST_CASE("Mode and states come back after an exception too", "[metric][evaluate]") {
     Language<double> m;
     m.train();
-    const auto before = m.g.carried().values;
+    const auto before = m.g.states().saved().values;
     SECTION("from the graph: a text with a token of another vocabulary") {
         std::vector<Token> text = m.text;
         text[40] = V;
@@ -94,20 +94,20 @@ TEST_CASE("Mode and states come back after an exception too", "[metric][evaluate
         const auto l =
             m.g.add<CrossEntropy>("other", {}, m.g.add<Softmax>("wide", {.vocabulary = V + 1}, m.h), z);
         m.train();
-        const auto now = m.g.carried().values;
+        const auto now = m.g.states().saved().values;
         REQUIRE_THROWS_AS(evaluate(m.g, l, m.x, z, text::Batches(text, V + 1, m.g.capacity())), DataError);
-        REQUIRE(m.g.carried().values == now);
+        REQUIRE(m.g.states().saved().values == now);
     }
     SECTION("from who is asked whether to go on") {
         const auto ask = [](Index, Index) -> bool { throw std::runtime_error("stop"); };
         REQUIRE_THROWS_AS(evaluate(m.g, m.l, m.x, m.y, m.batches(), ask), std::runtime_error);
-        REQUIRE(m.g.carried().values == before);
+        REQUIRE(m.g.states().saved().values == before);
     }
     SECTION("a loss without a cross-entropy") {
         const auto sum = m.g.add<TotalLoss>("sum", {.weights = {1, 1}}, m.l, m.l);
         REQUIRE_THROWS_MATCHES(evaluate(m.g, sum, m.x, m.y, m.batches()), UsageError,
                                says("cross_entropy", "'sum'"));
-        REQUIRE(m.g.carried().values == before);
+        REQUIRE(m.g.states().saved().values == before);
     }
     REQUIRE(m.g.training());
 }
@@ -136,10 +136,10 @@ TEST_CASE("Where a node with a state was added meanwhile all states start from z
     {
         const Evaluation evaluation(m.g);
         REQUIRE_FALSE(m.g.training());
-        REQUIRE(m.g.carried().values == std::vector<Numbers>{Numbers(3 * n)});
+        REQUIRE(m.g.states().saved().values == std::vector<Numbers>{Numbers(3 * n)});
         m.g.add<Rnn>("second", {.units = 2}, m.h);
         m.train();
     }
     REQUIRE(m.g.training());
-    REQUIRE(m.g.carried().values == std::vector<Numbers>{Numbers(3 * n), Numbers(3 * 2)});
+    REQUIRE(m.g.states().saved().values == std::vector<Numbers>{Numbers(3 * n), Numbers(3 * 2)});
 }

@@ -84,13 +84,13 @@ TEMPLATE_TEST_CASE("Weights, states, mode and gradients are as before, after an 
     using T = TestType;
     Model<T> m;
     m.train();
-    const auto states = m.g.carried();
+    const auto states = m.g.states().saved();
     const Numbers weights = m.weights();
     const auto step = m.g.training_step();
     DynamicUpdate<T> update(m.g.parameters(), {.rule = DynamicRule::sgd, .rate = 0.5});
     const auto as_before = [&] {
-        return m.g.carried() == states && m.weights() == weights && m.g.training() && !m.has_gradients() &&
-               m.g.training_step() == step;
+        return m.g.states().saved() == states && m.weights() == weights && m.g.training() &&
+               !m.has_gradients() && m.g.training_step() == step;
     };
     bool moved = false;
     evaluate_dynamically(m.g, m.l, m.x, m.y, m.batches(), update, [&](const text::Batch& batch) {

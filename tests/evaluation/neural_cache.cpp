@@ -58,7 +58,7 @@ template <class T> struct Model {
         return {text, V, {6, columns}, {.tail = text::Tail::pad, .predict_first = 0}};
     }
     auto trials(Index window, std::vector<double> flatness, std::vector<double> weights) {
-        return evaluate_neural_cache(g, l, g.hidden(o), x, y, batches(), window, std::move(flatness),
+        return evaluate_neural_cache(g, l, g.head(o).hidden(), x, y, batches(), window, std::move(flatness),
                                      std::move(weights));
     }
 };
@@ -235,7 +235,7 @@ TEMPLATE_TEST_CASE("The perplexity with a cache is that of the mixture, for ever
             History<T> s(0, Model<T>::n, 1);
             for (const auto& batch : m.batches()) {
                 m.g.forward(m.o, {m.x, batch.input});
-                const auto p = m.g.probabilities(m.o);
+                const auto p = m.g.head(m.o).probabilities();
                 const auto h = m.g.value(m.h);
                 for (Index t = 0; t < batch.target.time; ++t) {
                     const Token y = batch.target.data[t];
@@ -266,7 +266,7 @@ TEST_CASE("Targets that are not predicted are left out of the cache", "[metric][
     m.g.forward(m.l, {m.x, {x.data(), 6, 1}}, {m.y, {y.data(), 6, 1}});
     NeuralCacheTrials<double> trials(5, 10, {0}, {0.5});
     trials.add(m.g, m.l, m.h, {y.data(), 6, 1});
-    const auto nats = m.g.by_token(m.l);
+    const auto nats = m.g.result(m.l).by_token();
     const std::vector<Token> many(64, 2);  // more than the pass had
     REQUIRE_THROWS_MATCHES(trials.add(m.g, m.l, m.h, {many.data(), 64, 1}), UsageError,
                            says("found 64 targets", "the last pass, 6 in 1"));
@@ -295,12 +295,12 @@ TEST_CASE("After an evaluation with a cache the graph is as before, after an err
     Model<double> m;
     const std::vector<Token> a = {1, 2, 3, 4}, b = {2, 3, 4, 5};
     m.g.forward(m.l, {m.x, {a.data(), 2, 2}}, {m.y, {b.data(), 2, 2}});
-    const auto before = m.g.carried();
+    const auto before = m.g.states().saved();
     m.trials(5, {1}, {0.5});
-    CHECK(m.g.carried() == before);
+    CHECK(m.g.states().saved() == before);
     CHECK(m.g.training());
     CHECK_THROWS_MATCHES(m.trials(5, {1}, {1}), NumericError, says("weight 1", "probability 0"));
-    CHECK(m.g.carried() == before);
+    CHECK(m.g.states().saved() == before);
     CHECK(m.g.training());
     CHECK_THROWS_MATCHES(m.trials(5, {}, {1}), UsageError, says("0 values of flatness"));
     CHECK_THROWS_MATCHES(m.trials(0, {1}, {1}), UsageError, says("window = 0"));

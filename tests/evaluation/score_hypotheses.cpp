@@ -31,7 +31,7 @@ template <class T> struct Net {
         double sum = 0;
         for (std::size_t t = 0; t + 1 < text.size(); ++t) {
             g.forward(o, {x, std::span(text).subspan(t, 1)});
-            sum += static_cast<double>(g.log_probabilities(o)(0, std::size_t(text[t + 1])));
+            sum += static_cast<double>(g.head(o).log_probabilities()(0, std::size_t(text[t + 1])));
         }
         return sum;
     }
@@ -91,11 +91,11 @@ TEST_CASE("Mode and states of the graph are as before", "[metric][hypotheses]") 
     Net<double> net(3, 2);
     const Text words = {1, 2, 3, 4};
     net.g.forward(net.o, {net.x, TokenBlock{words.data(), 2, 2}});
-    const auto before = net.g.carried();
+    const auto before = net.g.states().saved();
     const auto texts = some_texts(1, 10);
     score_hypotheses(net.g, net.x, net.o, std::span<const Text>(texts));
     CHECK(net.g.training());
-    CHECK(net.g.carried() == before);
+    CHECK(net.g.states().saved() == before);
 }
 
 TEST_CASE("Texts that cannot be scored are refused before anything runs", "[metric][hypotheses][errors]") {

@@ -19,7 +19,7 @@ TEMPLATE_TEST_CASE(
     const Numbers in = numbers(2 * B * 4, 3);
     const std::vector<T> values(in.begin(), in.end());
     g.forward(o, {u, values.data(), 2, B});
-    const auto p = g.probabilities(o);
+    const auto p = g.head(o).probabilities();
     const Index k = GENERATE(1, 4, 11);
     const auto best = top_k(g, o, k);
     REQUIRE(best.size() == B);

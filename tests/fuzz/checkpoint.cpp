@@ -76,7 +76,7 @@ bool fuzz::take(std::string_view input) {
     for (int i = 0; i < 2; ++i)
         accepted([&] {
             small.pass();
-            for (auto& p : small.g.store().parameters)
+            for (auto& p : graph::Inspect::store(small.g).parameters)
                 for (Index k = 0; k < p.rows * p.cols; ++k) FUZZ_REQUIRE(!std::isnan(p.value[k]) || all);
         });
     return all;

@@ -72,7 +72,7 @@ TEST_CASE("A loss that is not finite names what was not before", "[graph][errors
     g.parameter("o.b").value[0] = std::numeric_limits<double>::quiet_NaN();
     g.training(false);
     g.forward(o, {u, values.data(), 2, 2});
-    REQUIRE_THROWS_MATCHES(g.probabilities(o), NumericError, says("The weight 'o.b' is nan"));
+    REQUIRE_THROWS_MATCHES(g.head(o).probabilities(), NumericError, says("The weight 'o.b' is nan"));
 }
 
 namespace {

@@ -96,36 +96,3 @@ TEST_CASE("A graph for evaluation, one on shared weights and an empty one say so
     own.add<Silent>("quiet", {}, own.input("u", 1));
     CHECK(lines(describe(own)).back() == "node quiet: Silent of u; 0 bytes");
 }
-
-TEST_CASE("The picture has a box for each node and an arrow for each that it reads", "[graph][describe]") {
-    Graph<float> g({.time = 5, .batch = 2});
-    build(g);
-    const std::vector<std::string> expected = {
-        "digraph isogloss {",
-        "    rankdir = BT",
-        "    node [shape = box]",
-        R"(    "x" [shape = ellipse, label = "x: tokens below 10"])",
-        R"(    "y" [shape = ellipse, label = "y: tokens below 10"])",
-        R"(    "u" [shape = ellipse, label = "u: width 8"])",
-        R"(    "E" [shape = ellipse, label = "E: [10, 8]"])",
-        R"(    "embed" [label = "embed: Embedding; y 8; 0 parameters"])",
-        R"(    "x" -> "embed")",
-        R"(    "E" -> "embed")",
-        R"(    "lstm" [label = "lstm: Lstm; h 8 carried, c 8 carried, tanh_c 8, z 32; 544 parameters"])",
-        R"(    "embed" -> "lstm")",
-        R"(    "sum" [label = "sum: Sum; y 8; 0 parameters"])",
-        R"(    "u" -> "sum")",
-        R"(    "lstm" -> "sum")",
-        R"(    "softmax" [label = "softmax: TiedSoftmax; logits 10; 10 parameters"])",
-        R"(    "sum" -> "softmax")",
-        R"(    "E" -> "softmax")",
-        R"(    "loss" [label = "loss: CrossEntropy; loss; 0 parameters"])",
-        R"(    "y" -> "loss")",
-        R"(    "softmax" -> "loss")",
-        "}"};
-    CHECK(lines(describe_as_dot(g)) == expected);
-    Graph<float> odd({});
-    odd.input("a\"b\\c", 2);
-    CHECK(lines(describe_as_dot(odd)).at(3) ==
-          R"(    "a\"b\\c" [shape = ellipse, label = "a\"b\\c: width 2"])");
-}

@@ -124,21 +124,21 @@ std::vector<Case> graph_cases() {
              Small s;
              s.forward();
              std::vector<float> p(50);
-             s.g.probabilities(s.o, n, {p.data(), 2, 5});
+             s.g.head(s.o).probabilities(n, {p.data(), 2, 5});
          }},
         {"rows of probabilities",
          [](Index n) {
              Small s;
              s.forward();
              std::vector<float> p(50);
-             s.g.probabilities(s.o, 0, {p.data(), n, 5});
+             s.g.head(s.o).probabilities(0, {p.data(), n, 5});
          }},
         {"cols of probabilities",
          [](Index n) {
              Small s;
              s.forward();
              std::vector<float> p(50);
-             s.g.probabilities(s.o, 0, {p.data(), 2, n});
+             s.g.head(s.o).probabilities(0, {p.data(), 2, n});
          }},
         {"window",
          [](Index n) {

@@ -48,7 +48,7 @@ struct Net {
         return {values.begin(), values.end()};
     }
     std::vector<double> said() {
-        const auto p = g.log_probabilities(o);
+        const auto p = g.head(o).log_probabilities();
         return {p.begin(), p.end()};
     }
 };
@@ -60,14 +60,14 @@ TEST_CASE("A model of five inputs runs to its logits and to a sequence as to its
     auto& g = net.g;
     g.forward(net.l, net.feed(0), net.feed(1), net.feed(2), net.feed(3), net.feed(4), net.feed(5));
     const auto expected = net.said();
-    const auto states = g.carried();
+    const auto states = g.states().saved();
     const auto h = net.hidden();
     const std::vector<Feed<double>> list = {net.feed(4), net.feed(2), net.feed(0), net.feed(1), net.feed(3)};
 
     const auto same = [&](auto&& forward) {
         g.reset();
         forward();
-        CHECK(g.carried() == states);
+        CHECK(g.states().saved() == states);
     };
     same([&] {
         g.forward(net.o, net.feed(0), net.feed(1), net.feed(2), net.feed(3), net.feed(4));

@@ -49,21 +49,21 @@ TEMPLATE_TEST_CASE("The first program: forward, backward, update, and the loss f
     }
     CHECK(first == Approx(7 * std::log(7.0)).epsilon(0.1));
     CHECK(last < 0.5 * first);
-    CHECK(m.g.predicted(m.l) == 7);
-    CHECK(m.g.guards_intact());
+    CHECK(m.g.result(m.l).predicted() == 7);
+    CHECK(graph::Inspect::store(m.g).arena.guards_intact());
 }
 
 TEST_CASE("The loss by token adds up to the loss, positions without a target cost nothing", "[graph]") {
     Model<double> m;
     const double total = m.g.forward(m.l, {m.x, input}, {m.y, target});
-    const auto by_token = m.g.by_token(m.l);
+    const auto by_token = m.g.result(m.l).by_token();
     double sum = 0;
     for (const double v : by_token) sum += v;
     CHECK(sum == Approx(total));
     CHECK(by_token(1, 1) == 0);
     const std::vector<Token> none(8, not_predicted);
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, TokenBlock{none.data(), 4, 2}}) == 0);
-    CHECK(m.g.predicted(m.l) == 0);
+    CHECK(m.g.result(m.l).predicted() == 0);
     m.g.backward(m.l);
     for (const double v : m.g.gradient(m.E)) CHECK(v == 0);
 }
@@ -72,25 +72,25 @@ TEST_CASE("State is carried between passes, put back, and forgotten by reset", "
     Model<double> m;
     m.g.training(false);
     const double fresh = m.g.forward(m.l, {m.x, input}, {m.y, target});
-    const auto carried = m.g.carried();
-    CHECK(carried == m.g.carried());
+    const auto carried = m.g.states().saved();
+    CHECK(carried == m.g.states().saved());
     const double later = m.g.forward(m.l, {m.x, input}, {m.y, target});
     CHECK(later != fresh);
-    CHECK(!(carried == m.g.carried()));
-    m.g.carry(carried);
+    CHECK(!(carried == m.g.states().saved()));
+    m.g.states().restore(carried);
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == later);
     m.g.reset();
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == fresh);
-    REQUIRE_THROWS_MATCHES(m.g.carry({}), UsageError, says("carry", "lstm.h"));
+    REQUIRE_THROWS_MATCHES(m.g.states().restore({}), UsageError, says("restore", "lstm.h"));
 }
 
 TEST_CASE("A pass over fewer columns leaves the states of the others alone", "[graph]") {
     Model<double> m;
     m.g.training(false);
     m.g.forward(m.l, {m.x, input}, {m.y, target});
-    const auto before = m.g.carried().values[0];
+    const auto before = m.g.states().saved().values[0];
     m.g.forward(m.h, {m.x, TokenBlock{words.data(), 1, 1}});
-    const auto after = m.g.carried().values[0];
+    const auto after = m.g.states().saved().values[0];
     CHECK(std::equal(before.begin() + 5, before.end(), after.begin() + 5));
     CHECK_FALSE(std::equal(before.begin(), before.begin() + 5, after.begin()));
 }
@@ -168,7 +168,7 @@ TEST_CASE("Probabilities are softmax(o / temperature), and sum to one", "[graph]
     Model<double> m;
     m.g.training(false);
     m.g.forward(m.o, {m.x, input});
-    const auto p = m.g.probabilities(m.o), soft = m.g.probabilities(m.o, 1000);
+    const auto p = m.g.head(m.o).probabilities(), soft = m.g.head(m.o).probabilities(1000);
     const auto h = m.g.value(m.h);
     const auto E = m.g.value(m.E);
     for (std::size_t r = 0; r < 8; ++r) {
@@ -183,16 +183,17 @@ TEST_CASE("Probabilities are softmax(o / temperature), and sum to one", "[graph]
             CHECK(soft(r, v) == Approx(1.0 / 7).epsilon(1e-2));
         }
     }
-    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, 0.), UsageError, says("temperature 0"));
+    REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(0.), UsageError, says("temperature 0"));
     m.g.forward(m.e, {m.x, input});
-    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("did not reach 'softmax'"));
+    REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(), UsageError, says("did not reach 'softmax'"));
 }
 
 TEST_CASE("Logits and log-probabilities are those of the head", "[graph]") {
     Model<double> m;
     m.g.training(false);
     m.g.forward(m.o, {m.x, input});
-    const auto p = m.g.probabilities(m.o, 0.5), logs = m.g.log_probabilities(m.o, 0.5), z = m.g.logits(m.o);
+    const auto p = m.g.head(m.o).probabilities(0.5), logs = m.g.head(m.o).log_probabilities(0.5),
+               z = m.g.head(m.o).logits();
     const auto h = m.g.value(m.h);
     const auto E = m.g.value(m.E);
     for (std::size_t r = 0; r < 8; ++r)
@@ -203,12 +204,12 @@ TEST_CASE("Logits and log-probabilities are those of the head", "[graph]") {
             CHECK(std::exp(logs(r, v)) == Approx(p(r, v)));
         }
     double some[2 * 7];
-    m.g.logits(m.o, 3, {some, 2, 7});
+    m.g.head(m.o).logits(3, {some, 2, 7});
     CHECK(some[0] == Approx(z(3, 0)));
-    m.g.log_probabilities(m.o, 3, {some, 2, 7}, 0.5);
+    m.g.head(m.o).log_probabilities(3, {some, 2, 7}, 0.5);
     CHECK(some[0] == Approx(logs(3, 0)));
-    REQUIRE_THROWS_MATCHES(m.g.logits(m.o, 7, {some, 2, 7}), UsageError, says("logits: 2 rows from 7"));
-    REQUIRE_THROWS_MATCHES(m.g.log_probabilities(m.o, 0.), UsageError,
+    REQUIRE_THROWS_MATCHES(m.g.head(m.o).logits(7, {some, 2, 7}), UsageError, says("logits: 2 rows from 7"));
+    REQUIRE_THROWS_MATCHES(m.g.head(m.o).log_probabilities(0.), UsageError,
                            says("log_probabilities", "temperature 0"));
 }
 
@@ -302,11 +303,11 @@ TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
     const auto modulus = [&] { m.g.modulus(m.h); };
     refused(value(m.h), "value", "'lstm'", "call forward");
     refused(value(u), "value", "no input 'u'");
-    refused(value(m.l), "value", "'loss'");
-    refused([&] { m.g.predicted(m.l); }, "predicted", "'loss'");
+    const auto result = [&] { m.g.result(m.l); };
+    refused(result, "result", "'loss'");
 
     const double loss = m.g.forward(m.l, {m.x, input}, {m.y, target});
-    REQUIRE(m.g.value(m.l) == loss);
+    REQUIRE(m.g.result(m.l).nats() == loss);
     REQUIRE(m.g.value(m.h).shape()[0] == 8);
     refused(value(f), "value", "'f'");
     refused(adjoint, "adjoint", "no backward has followed");
@@ -329,7 +330,7 @@ TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
     m.g.forward(f, {u, numbers.data(), 4, 2});
     REQUIRE(m.g.value(u)(7, 2) == 0.5);
     refused(value(m.h), "value", "'lstm'");
-    refused(value(m.l), "value", "'loss'");
+    refused(result, "result", "'loss'");
     refused(adjoint, "adjoint", "'lstm'");
 
     m.g.forward(m.l, {m.x, input}, {m.y, target});
@@ -339,26 +340,27 @@ TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
     m.g.value(m.E)(0, 0) = std::numeric_limits<double>::quiet_NaN();
     REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError);
     refused(value(m.h), "value", "failed");
-    refused(value(m.l), "value", "failed");
+    refused(result, "result", "failed");
 }
 
 TEST_CASE("Columns of a larger batch are held to it, and sums to what they count", "[graph][errors]") {
     Model<float> m;
-    REQUIRE_THROWS_MATCHES(m.g.columns(-1, 4), UsageError, says("columns", "first = -1"));
-    REQUIRE_THROWS_MATCHES(m.g.columns(0, Index{1} << 40), UsageError, says("columns", "all"));
-    m.g.columns(3, 4);  // one is left, and two come
+    REQUIRE_THROWS_MATCHES(m.g.shard(-1, 4), UsageError, says("shard", "first = -1"));
+    REQUIRE_THROWS_MATCHES(m.g.shard(0, Index{1} << 40), UsageError, says("shard", "all"));
+    m.g.shard(3, 4);  // one is left, and two come
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), UsageError,
                            says("2 columns from column 3", "batch of 4"));
-    m.g.columns(2, 4);
+    m.g.shard(2, 4);
     m.g.forward(m.l, {m.x, input}, {m.y, target});
-    m.g.columns(0, 0);
+    m.g.shard(0, 0);
     m.g.forward(m.l, {m.x, input}, {m.y, target});
     m.g.backward(m.l);
     REQUIRE(m.g.parameters().divisor(Divisor::batch) == 2);
-    m.g.summed_over(10, 70);
+    m.g.parameters().summed_over(10, 70);
     REQUIRE(m.g.parameters().divisor(Divisor::batch) == 10);
     REQUIRE(m.g.parameters().divisor(Divisor::tokens) == 70);
-    REQUIRE_THROWS_MATCHES(m.g.summed_over(-1, 0), UsageError, says("summed_over", "columns = -1"));
+    REQUIRE_THROWS_MATCHES(m.g.parameters().summed_over(-1, 0), UsageError,
+                           says("summed_over", "columns = -1"));
 }
 
 TEST_CASE("Numbers that are not finite are named: the loss always, any node in checking mode",
@@ -396,11 +398,11 @@ TEST_CASE("One word at a time gives what a whole sequence gives", "[graph]") {
     m.g.training(false);
     const TokenBlock line{words.data(), 8, 1};
     m.g.forward(m.o, {m.x, line});
-    const Tensor<double, 2> whole = m.g.probabilities(m.o);
+    const Tensor<double, 2> whole = m.g.head(m.o).probabilities();
     m.g.reset();
     for (std::size_t t = 0; t < 8; ++t) {
         m.g.forward(m.o, {m.x, TokenBlock{words.data() + t, 1, 1}});
-        const Tensor<double, 2> step = m.g.probabilities(m.o);
+        const Tensor<double, 2> step = m.g.head(m.o).probabilities();
         for (std::size_t v = 0; v < 7; ++v) CHECK(step(0, v) == Approx(whole(t, v)).epsilon(1e-12));
     }
 }
@@ -457,7 +459,7 @@ TEMPLATE_TEST_CASE("What is run again begins with the states that the last pass 
     Model<TestType> m, fresh;
     const auto pass = [](auto& of) { return of.g.forward(of.l, {of.x, input}, {of.y, target}); };
     const auto change = [](auto& of) { of.g.parameter("lstm.U").value[3] += TestType(0.5); };
-    const auto state = [](auto& of) { return flat(of.g.state("lstm.c")); };
+    const auto state = [](auto& of) { return flat(of.g.states().at("lstm.c")); };
     pass(m), pass(fresh);
     const auto between = state(m);
     const double before = pass(m);

@@ -87,7 +87,7 @@ TEST_CASE("A weight for which there is no memory leaves the graph as it was", "[
     CHECK(g.memory() == memory);
     const auto E = g.weight("E", 1500, 1000, constant(1));
     CHECK(g.value(E)(1499, 999) == 1);
-    CHECK(g.guards_intact());
+    CHECK(graph::Inspect::store(g).arena.guards_intact());
 }
 
 TEST_CASE("A handle of a graph that is gone is known, also where another has its address",
@@ -111,10 +111,10 @@ TEST_CASE("A handle of a graph that is gone is known, also where another has its
     REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x2, E), UsageError);
     REQUIRE_THROWS_AS(g->add<Embedding>("f", {}, x, E2), UsageError);
     REQUIRE_THROWS_AS(g->value(E), UsageError);
-    REQUIRE_THROWS_AS(g->value(l), UsageError);
+    REQUIRE_THROWS_AS(g->result(l), UsageError);
     const std::vector<Token> old = {8, 8};
     REQUIRE_THROWS_AS(g->forward(u2, {x, TokenBlock{old.data(), 2, 1}}), UsageError);
-    REQUIRE_THROWS_AS(g->probabilities(o), UsageError);
+    REQUIRE_THROWS_AS(g->head(o).probabilities(), UsageError);
 }
 
 TEST_CASE("Probabilities are written only where there is room", "[graph][memory][errors]") {
@@ -127,7 +127,7 @@ TEST_CASE("Probabilities are written only where there is room", "[graph][memory]
     std::vector<double> room(50);
     double* const p = room.data();
     constexpr Index most = std::numeric_limits<Index>::max();
-    const auto ask = [&](Index first, MatrixRef<double> out) { g.probabilities(o, first, out); };
+    const auto ask = [&](Index first, MatrixRef<double> out) { g.head(o).probabilities(first, out); };
     REQUIRE_THROWS_MATCHES(ask(most, {p, 2, 5}), UsageError, says("probabilities", "within 0 to 8"));
     REQUIRE_THROWS_AS(ask(-1, {p, 2, 5}), UsageError);
     REQUIRE_THROWS_AS(ask(7, {p, 2, 5}), UsageError);
@@ -178,5 +178,5 @@ TEST_CASE("Moduli for which there is no memory can be asked for again", "[graph]
     }
     CHECK(failures > 0);
     CHECK(moduli[0] == moduli[1]);
-    CHECK(g.guards_intact());
+    CHECK(graph::Inspect::store(g).arena.guards_intact());
 }

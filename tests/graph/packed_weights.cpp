@@ -49,7 +49,7 @@ template <class T> struct Net {
         for (const Index time : {1, 7, 2})
             for (const auto& head : {o, other}) {
                 g.forward(head, {x, TokenBlock{words.data(), time, 3}});
-                for (const T p : g.log_probabilities(head)) all.push_back(static_cast<double>(p));
+                for (const T p : g.head(head).log_probabilities()) all.push_back(static_cast<double>(p));
             }
         all.push_back(g.forward(l, {x, TokenBlock{words.data(), 7, 3}}, {y, TokenBlock{words.data(), 7, 3}}));
         return all;
@@ -96,7 +96,7 @@ struct ChosenNet {
         g.training(false);
         g.reset();
         g.forward(o, {x, words}, {u, in.data(), 4, 1});
-        return std::vector<double>{double(g.log_probabilities(o)(3, 2))};
+        return std::vector<double>{double(g.head(o).log_probabilities()(3, 2))};
     }
 };
 
@@ -116,7 +116,7 @@ TEMPLATE_TEST_CASE("Packed weights predict what the weights do", "[graph][infere
     // By way of a graph that is on packed weights itself.
     CHECK(Net<TestType>(sizes, packed.g.shared_weights()).passes() == found);
     CHECK(Net<TestType>(sizes, packed.g.packed_weights()).passes() == found);
-    CHECK(packed.g.guards_intact());
+    CHECK(graph::Inspect::store(packed.g).arena.guards_intact());
 }
 
 TEST_CASE("Packed weights in int8 and bfloat16 predict nearly what the weights do, in fewer bytes",
@@ -224,7 +224,7 @@ TEST_CASE("Threads that share a batch on packed weights give the same", "[graph]
             net.g.reset();
             net.g.forward(net.o, {net.x, TokenBlock{words.data(), 7, 12}});
             std::vector<double> all;
-            for (const float v : net.g.log_probabilities(net.o)) all.push_back(v);
+            for (const float v : net.g.head(net.o).log_probabilities()) all.push_back(v);
             return all;
         };
         const auto alone = pass(1);

@@ -62,27 +62,27 @@ TEST_CASE("A pass that fails leaves no numbers of an earlier one to be read", "[
     Small m;
     m.forward();
     CHECK(m.g.mask("drop.mask").shape(0) == 1);
-    CHECK(m.g.by_token(m.l)(0, 0) > 0);
-    CHECK(m.g.cross_entropy(m.l) > 0);
+    CHECK(m.g.result(m.l).by_token()(0, 0) > 0);
+    CHECK(m.g.result(m.l).cross_entropy() > 0);
     const std::vector<Token> wrong = {1, 9};
     REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, wrong}, {m.y, b}), DataError);
     REQUIRE_THROWS_MATCHES(m.g.mask("drop.mask"), UsageError, says("mask", "'drop'", "or failed"));
-    REQUIRE_THROWS_MATCHES(m.g.by_token(m.l), UsageError, says("by_token", "'loss'", "or failed"));
-    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("cross_entropy", "'loss'", "or failed"));
-    REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o), UsageError, says("probabilities", "'head'", "or failed"));
+    REQUIRE_THROWS_MATCHES(m.g.result(m.l), UsageError, says("result", "'loss'", "or failed"));
+    REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(), UsageError,
+                           says("probabilities", "'head'", "or failed"));
     m.g.forward(m.d, {m.x, a});
     CHECK(m.g.mask("drop.mask").shape(0) == 1);
-    REQUIRE_THROWS_MATCHES(m.g.cross_entropy(m.l), UsageError, says("did not reach 'loss'"));
+    REQUIRE_THROWS_MATCHES(m.g.result(m.l), UsageError, says("did not reach 'loss'"));
 }
 
 TEST_CASE("A temperature whose inverse is out of range is refused by its name", "[graph][errors]") {
     Small m;
     m.forward();
     for (const double tau : {0.0, -1.0, 1e-320, HUGE_VAL, std::nan("")})
-        REQUIRE_THROWS_MATCHES(m.g.probabilities(m.o, tau), UsageError, says("found temperature"));
+        REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(tau), UsageError, says("found temperature"));
     m.g.training(false);
     m.forward();
-    const auto p = flat(m.g.probabilities(m.o, 1e-30));  // within the range: all on the largest logit
+    const auto p = flat(m.g.head(m.o).probabilities(1e-30));  // within the range: all on the largest logit
     CHECK(std::count(p.begin(), p.end(), 1.) == 2);
     CHECK(std::count(p.begin(), p.end(), 0.) == 8);
 }
@@ -271,7 +271,7 @@ template <class T> struct Parts {
             }
         g.reset();
         g.training_step(step);
-        g.columns(first, 3);
+        g.shard(first, 3);
         g.forward(l, {x, TokenBlock{in.data(), 4, last - first}},
                   {y, TokenBlock{out.data(), 4, last - first}});
         g.backward(l);
@@ -350,7 +350,7 @@ TEST_CASE("A gradient that no update clears does not count for others", "[graph]
     }
     m.g.parameters().clear_gradients();
     m.pass(0, 3);
-    m.g.summed_over(3, 9);
+    m.g.parameters().summed_over(3, 9);
     m.pass(2, 3);
     CHECK(over("*", Divisor::batch) == 4);
     CHECK(over("*", Divisor::tokens) == 11);

@@ -45,7 +45,7 @@ template <class Number> struct Net {
         forward();
         g.backward(l);
         std::vector<double> all;
-        for (auto& p : g.store().parameters) {
+        for (auto& p : graph::Inspect::store(g).parameters) {
             for (const Number v : matrix_view(p.dense_gradient().data, p.rows, p.cols))
                 all.push_back(double(v));
             p.clear_gradient();
@@ -77,7 +77,7 @@ TEST_CASE("Gradients in bfloat16 are those in double but for the rounding of the
     const double rounding = difference(coarse.gradient(), expected);
     CHECK(rounding < 1e-2);
     CHECK(rounding > 1e-4);  // it does round
-    CHECK(coarse.g.guards_intact());
+    CHECK(graph::Inspect::store(coarse.g).arena.guards_intact());
 }
 
 TEST_CASE(
@@ -91,7 +91,7 @@ TEST_CASE(
         CHECK(difference(net.gradient(), one) < 1e-6);  // sums over the batch may be in another order
     }
     threads(1);
-    CHECK(net.g.guards_intact());
+    CHECK(graph::Inspect::store(net.g).arena.guards_intact());
 }
 
 TEST_CASE("Evaluation is exact whatever the precision", "[graph][precision]") {
@@ -140,7 +140,7 @@ TEST_CASE("A table that is packed once a pass serves as one that is packed for e
     packed.g.training(false);
     blocks.g.training(false);
     CHECK(packed.forward() == Approx(blocks.forward()).epsilon(1e-6));
-    CHECK(packed.g.guards_intact());
+    CHECK(graph::Inspect::store(packed.g).arena.guards_intact());
 }
 
 TEST_CASE("Steps in bfloat16 allocate nothing after the first and learn as exact ones do",
@@ -173,8 +173,8 @@ TEST_CASE("A precision that a graph cannot have is refused, and automatic become
     } catch (const UsageError& e) {
         CHECK_THAT(e.what(), ContainsSubstring("graph of double") && ContainsSubstring("Graph<float>"));
     }
-    CHECK(Net<double>(Precision::automatic).g.precision() == Precision::full);
-    const Precision chosen = Net<float>(Precision::automatic).g.precision();
+    CHECK(Net<double>(Precision::automatic).g.options().precision == Precision::full);
+    const Precision chosen = Net<float>(Precision::automatic).g.options().precision;
     CHECK((chosen == Precision::full || chosen == Precision::bf16));
-    CHECK(Net<float>(Precision::automatic).g.precision() == chosen);
+    CHECK(Net<float>(Precision::automatic).g.options().precision == chosen);
 }

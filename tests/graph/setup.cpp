@@ -121,11 +121,11 @@ TEST_CASE("A loss that says nothing of a pass does not show those of the pass be
             REQUIRE_THROWS_MATCHES(pass(none), UsageError, says("node 'loss', forward", "found no set("));
         } else {
             REQUIRE(pass(none) == 0);
-            REQUIRE(g.predicted(l) == 0);
+            REQUIRE(g.result(l).predicted() == 0);
         }
         REQUIRE(pass(last) == 2);
-        REQUIRE(g.by_token(l)(0, 0) == 0);
-        REQUIRE(g.by_token(l)(1, 0) == 2);
+        REQUIRE(g.result(l).by_token()(0, 0) == 0);
+        REQUIRE(g.result(l).by_token()(1, 0) == 2);
     }
 }
 

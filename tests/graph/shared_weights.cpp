@@ -42,7 +42,7 @@ template <class T> struct Net {
         g.reset();
         const double nats =
             g.forward(l, {x, TokenBlock{words.data(), T0, B}}, {y, TokenBlock{next.data(), T0, B}});
-        const auto p = g.log_probabilities(o);
+        const auto p = g.head(o).log_probabilities();
         std::vector<T> all(p.begin(), p.end());
         all.push_back(static_cast<T>(nats));
         return all;
@@ -57,7 +57,7 @@ constexpr GraphOptions sizes{.time = T0, .batch = B, .seed = 5};
 
 template <class G> std::vector<double> states(G& g) {
     std::vector<double> all;
-    for (const auto& one : g.carried().values) all.insert(all.end(), one.begin(), one.end());
+    for (const auto& one : g.states().saved().values) all.insert(all.end(), one.begin(), one.end());
     return all;
 }
 
@@ -68,7 +68,7 @@ TEMPLATE_TEST_CASE("A graph on shared weights computes the bits of their owner, 
     Net<TestType> owner(sizes);
     Net<TestType> other({.time = T0, .batch = B, .seed = 99}, owner.g.shared_weights());
     Net<TestType> third(sizes, other.g.shared_weights());  // shares what the other one shares
-    CHECK(other.g.seed() == 5);
+    CHECK(other.g.options().seed == 5);
     CHECK(&other.g.value(other.E)(0, 0) == &owner.g.value(owner.E)(0, 0));
     CHECK(other.g.memory() < owner.g.memory());
 
@@ -83,7 +83,7 @@ TEMPLATE_TEST_CASE("A graph on shared weights computes the bits of their owner, 
     const auto after = owner.evaluated();
     CHECK(after != before);
     CHECK(other.pass() == after);
-    CHECK(other.g.guards_intact());
+    CHECK(graph::Inspect::store(other.g).arena.guards_intact());
 }
 
 TEST_CASE("Graphs on the same weights have states of their own, and any size", "[graph][inference]") {
@@ -91,9 +91,9 @@ TEST_CASE("Graphs on the same weights have states of their own, and any size", "
     owner.evaluated();
     const auto before = states(owner.g);
     Net<double> one({.time = 1, .batch = 1}, owner.g.shared_weights());
-    const auto whole = owner.g.log_probabilities(owner.o);
+    const auto whole = owner.g.head(owner.o).log_probabilities();
     for (const Token word : {0, 2, 4, 6, 1}) one.g.forward(one.o, {one.x, std::vector<Token>{word}});
-    const auto last = one.g.log_probabilities(one.o);
+    const auto last = one.g.head(one.o).log_probabilities();
     for (std::size_t v = 0; v < V; ++v) CHECK(last(0, v) == Approx(whole(8, v)).epsilon(1e-12));
     CHECK(states(owner.g) == before);
     CHECK(states(one.g).size() == before.size() / 2);
@@ -172,7 +172,7 @@ TEST_CASE("What does not fit the shared weights is said, and leaves the graph as
     REQUIRE_THROWS_MATCHES(g.weight("E", 5, 3, uniform(0.1), {.unit_rows = true}), UsageError,
                            says("weight 'E'", "unit_rows = true, expected false"));
     CHECK(g.memory() == memory);
-    CHECK(g.store().parameters.empty());
+    CHECK(graph::Inspect::store(g).parameters.empty());
     g.add<Lstm>("lstm", {.units = 2}, u);
     g.weight("E", 5, 3, uniform(0.1));
 
@@ -193,13 +193,13 @@ TEMPLATE_TEST_CASE("A graph without gradients evaluates to the bits of one with 
     options.gradients = false;
     options.precision = Precision::bf16;  // of training alone, and so no matter in double either
     Net<TestType> net(options);
-    CHECK_FALSE(net.g.gradients());
+    CHECK_FALSE(net.g.options().gradients);
     CHECK_FALSE(net.g.training());
-    CHECK(net.g.precision() == Precision::full);
+    CHECK(net.g.options().precision == Precision::full);
     CHECK(net.pass() == trained.evaluated());
     CHECK(net.pass() == trained.evaluated());
     CHECK(net.g.training_step() == 0);
-    CHECK(net.g.guards_intact());
+    CHECK(graph::Inspect::store(net.g).arena.guards_intact());
 }
 
 TEST_CASE("Without gradients there is no memory for them, for adjoints and for masks", "[graph][inference]") {

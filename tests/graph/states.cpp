@@ -76,36 +76,37 @@ TEMPLATE_TEST_CASE("States are read, written and copied by name and by column", 
         g.forward(h, {x, one.data(), 1, 3});
         return flat(g.value(h));
     };
-    CHECK(g.state_names() == std::vector<std::string>{"lstm.h", "lstm.c"});
+    CHECK(g.states().names() == std::vector<std::string>{"lstm.h", "lstm.c"});
     g.forward(h, {x, in.data(), 2, 3});
     const Numbers states = flat(g.value(h));
-    CHECK(flat(g.state("lstm.h")) == Numbers(states.end() - 6, states.end()));
-    const auto before = g.carried();
+    CHECK(flat(g.states().at("lstm.h")) == Numbers(states.end() - 6, states.end()));
+    const auto before = g.states().saved();
     const Numbers all = step();
 
-    g.carry(before);
-    g.reset(1);
-    CHECK(g.state("lstm.c")(1, 0) == 0);
+    g.states().restore(before);
+    g.states().reset(1);
+    CHECK(g.states().at("lstm.c")(1, 0) == 0);
     const Numbers reset = step();
     CHECK(Numbers(reset.begin(), reset.begin() + 2) == Numbers(all.begin(), all.begin() + 2));
     CHECK(Numbers(reset.begin() + 4, reset.end()) == Numbers(all.begin() + 4, all.end()));
     CHECK(Numbers(reset.begin() + 2, reset.begin() + 4) != Numbers(all.begin() + 2, all.begin() + 4));
 
-    g.carry(before);
-    g.copy_state(2, 0);
-    g.copy_state(1, 1);
-    for (const char* name : {"lstm.h", "lstm.c"}) CHECK(g.state(name)(0, 1) == g.state(name)(2, 1));
+    g.states().restore(before);
+    g.states().copy(2, 0);
+    g.states().copy(1, 1);
+    for (const char* name : {"lstm.h", "lstm.c"})
+        CHECK(g.states().at(name)(0, 1) == g.states().at(name)(2, 1));
     CHECK(step() != all);
 
-    g.carry(before);
-    g.state("lstm.c")(0, 0) = 7;  // written by hand: what the next pass starts from
+    g.states().restore(before);
+    g.states().at("lstm.c")(0, 0) = 7;  // written by hand: what the next pass starts from
     const Numbers written = step();
     CHECK(written[0] != all[0]);
     CHECK(Numbers(written.begin() + 2, written.end()) == Numbers(all.begin() + 2, all.end()));
 
-    REQUIRE_THROWS_MATCHES(g.reset(3), UsageError, says("reset", "column = 3", "0 to 2"));
-    REQUIRE_THROWS_MATCHES(g.copy_state(0, -1), UsageError, says("copy_state", "column = -1"));
-    REQUIRE_THROWS_MATCHES(g.state("lstm.z"), UsageError, says("'lstm.z'", "lstm.h, lstm.c"));
+    REQUIRE_THROWS_MATCHES(g.states().reset(3), UsageError, says("reset", "column = 3", "0 to 2"));
+    REQUIRE_THROWS_MATCHES(g.states().copy(0, -1), UsageError, says("copy", "column = -1"));
+    REQUIRE_THROWS_MATCHES(g.states().at("lstm.z"), UsageError, says("'lstm.z'", "lstm.h, lstm.c"));
 }
 
 TEMPLATE_TEST_CASE("Columns go on from the states of others, all at once", "[graph][carry]", float, double) {
@@ -115,10 +116,10 @@ TEMPLATE_TEST_CASE("Columns go on from the states of others, all at once", "[gra
                         g.template add<Lstm>("lstm", {.units = 2, .init = uniform(1)}, x));
     const auto in = fed<TestType>(12, 5);
     g.forward(g.sequence("above.h"), {x, in.data(), 2, 3});
-    const auto before = g.carried();
+    const auto before = g.states().saved();
     const std::vector<Index> from = {2, 0, 2};  // in place 0 would be lost before column 1 has read it
-    g.copy_states(from);
-    const auto after = g.carried();
+    g.states().copy(from);
+    const auto after = g.states().saved();
     const std::vector<Index> widths = {2, 2, 3};
     REQUIRE(after.values.size() == 3);
     for (std::size_t s = 0; s < 3; ++s)
@@ -126,25 +127,25 @@ TEMPLATE_TEST_CASE("Columns go on from the states of others, all at once", "[gra
             for (Index i = 0; i < widths[s]; ++i)
                 CHECK(after.values[s][std::size_t(b * widths[s] + i)] ==
                       before.values[s][std::size_t(from[std::size_t(b)] * widths[s] + i)]);
-    g.carry(before);
-    g.copy_states(std::vector<Index>{1});  // the others stay
-    CHECK(g.state("lstm.c")(0, 1) == before.values[1][3]);
-    CHECK(g.state("lstm.c")(1, 1) == before.values[1][3]);
-    CHECK(g.state("lstm.c")(2, 0) == before.values[1][4]);
-    g.carry(before);
-    REQUIRE_THROWS_MATCHES(g.copy_states(std::vector<Index>{0, 3}), UsageError,
-                           says("copy_states", "column = 3", "0 to 2"));
-    REQUIRE_THROWS_MATCHES(g.copy_states(std::vector<Index>{0, 0, 0, 0}), UsageError,
-                           says("copy_states: found 4 columns, expected at most 3"));
-    CHECK(g.carried() == before);
+    g.states().restore(before);
+    g.states().copy(std::vector<Index>{1});  // the others stay
+    CHECK(g.states().at("lstm.c")(0, 1) == before.values[1][3]);
+    CHECK(g.states().at("lstm.c")(1, 1) == before.values[1][3]);
+    CHECK(g.states().at("lstm.c")(2, 0) == before.values[1][4]);
+    g.states().restore(before);
+    REQUIRE_THROWS_MATCHES(g.states().copy(std::vector<Index>{0, 3}), UsageError,
+                           says("copy", "column = 3", "0 to 2"));
+    REQUIRE_THROWS_MATCHES(g.states().copy(std::vector<Index>{0, 0, 0, 0}), UsageError,
+                           says("copy: found 4 columns, expected at most 3"));
+    CHECK(g.states().saved() == before);
     auto more = before, other = before;  // of a model with one layer more, or a wider one
     more.values.emplace_back(6);
     other.values[2].push_back(0);
-    REQUIRE_THROWS_MATCHES(g.carry(more), UsageError, says("carry: found 4 states, expected 3"));
+    REQUIRE_THROWS_MATCHES(g.states().restore(more), UsageError, says("restore: found 4 states, expected 3"));
     other.values[0][0] += 1;
-    REQUIRE_THROWS_MATCHES(g.carry(other), UsageError,
-                           says("carry: the states do not fit", "'above.h'", "found ", "the same layers"));
-    CHECK(g.carried() == before);
+    REQUIRE_THROWS_MATCHES(g.states().restore(other), UsageError,
+                           says("restore: the states do not fit", "'above.h'", "found ", "the same layers"));
+    CHECK(g.states().saved() == before);
 }
 
 TEST_CASE("A state that an earlier pass left without a finite number is named as the cause",
@@ -179,10 +180,10 @@ TEMPLATE_TEST_CASE("A forward pass that fails can be made again as if it had nev
         of->g.training(training);
         of->pass(3);
     }
-    const auto before = m.g.carried();
+    const auto before = m.g.states().saved();
     const auto step = m.g.training_step();
     const auto unchanged = [&] {
-        CHECK(m.g.carried() == before);
+        CHECK(m.g.states().saved() == before);
         CHECK(m.g.training_step() == step);
     };
     m.fail = Way::forward;
@@ -195,9 +196,9 @@ TEMPLATE_TEST_CASE("A forward pass that fails can be made again as if it had nev
     unchanged();
     weight = good;
     CHECK(m.pass(7) == fresh.pass(7));  // with the same masks, from the same states
-    CHECK(m.g.carried() == fresh.g.carried());
+    CHECK(m.g.states().saved() == fresh.g.states().saved());
     CHECK(m.g.training_step() == fresh.g.training_step());
-    CHECK_FALSE(m.g.carried() == before);
+    CHECK_FALSE(m.g.states().saved() == before);
 }
 
 TEMPLATE_TEST_CASE("A backward pass that fails leaves no part of a gradient for the next step",
@@ -223,7 +224,7 @@ TEMPLATE_TEST_CASE("A backward pass that fails leaves no part of a gradient for 
     for (const auto* p : m.g.parameters()) CHECK_FALSE(p->counts());
     REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError,
                            says("backward", "or a backward pass after it failed"));
-    CHECK(std::isfinite(m.g.value(m.l)));  // what the forward pass computed can still be looked at
+    CHECK(std::isfinite(m.g.result(m.l).nats()));  // what the forward pass computed can still be looked at
     CHECK(m.pass(7) == fresh.pass(7));
     m.g.backward(m.l), fresh.g.backward(fresh.l);
     CHECK(m.g.parameters().divisor(Divisor::batch) == 2);

@@ -95,7 +95,7 @@ TEMPLATE_TEST_CASE("A table that is not trained has no gradient, and all others 
     held.pass();
     sgd.step();
     CHECK(held.value("E") == before);
-    CHECK(held.g.guards_intact());
+    CHECK(graph::Inspect::store(held.g).arena.guards_intact());
 }
 
 TEST_CASE("The head of a model alone is trained in bfloat16, too", "[graph][trained]") {
@@ -170,7 +170,8 @@ TEST_CASE("Not to be trained is refused where it makes no sense", "[graph][train
                       ContainsSubstring("sgd: the weight 'E' is not trained and has no gradient"));
     CHECK_THROWS_WITH(WeightDrop<float>(net.g.parameters("E"), {.keep = 0.5}),
                       ContainsSubstring("none of it is trained"));
-    for (const auto& group : {net.g.parameters("E").trained(), Parameters<float>(net.g.store(), {})}) {
+    for (const auto& group :
+         {net.g.parameters("E").trained(), Parameters<float>(graph::Inspect::store(net.g), {})}) {
         CHECK_THROWS_WITH(
             Sgd<float>(group, {}),
             ContainsSubstring("sgd: the group of parameters is empty, or none of it is trained"));

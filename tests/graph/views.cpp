@@ -35,7 +35,7 @@ TEMPLATE_TEST_CASE("Weights and states are assigned by value and shape", "[graph
     REQUIRE(g.value(a)(0, 2) == g.value(c)(2, 0));
 
     g.template add<Rnn>("rnn", {.units = 2}, g.input("u", 2));
-    g.state("rnn.h") = Tensor<T, 2>({3, 2}, T(1));
+    g.states().at("rnn.h") = Tensor<T, 2>({3, 2}, T(1));
     const Tensor<T, 2> turned({2, 3}, T(1));
-    REQUIRE_THROWS_MATCHES(g.state("rnn.h") = turned, UsageError, says("'rnn.h'", "[3, 2]"));
+    REQUIRE_THROWS_MATCHES(g.states().at("rnn.h") = turned, UsageError, says("'rnn.h'", "[3, 2]"));
 }

@@ -96,12 +96,13 @@ struct Model {
     }
     std::vector<float> parameters() {
         std::vector<float> all;
-        for (const auto& p : g.store().parameters) all.insert(all.end(), p.value, p.value + p.size());
+        for (const auto& p : graph::Inspect::store(g).parameters)
+            all.insert(all.end(), p.value, p.value + p.size());
         return all;
     }
     /// What a step that fails must leave alone.
     std::vector<std::size_t> extent() {
-        const auto& store = g.store();
+        const auto& store = graph::Inspect::store(g);
         std::vector<std::size_t> all = {g.memory(),          store.tokens.size(),  store.parameters.size(),
                                         store.seqs.size(),   store.units.size(),   store.masks.size(),
                                         store.logits.size(), store.losses.size(),  store.published.size(),
@@ -146,7 +147,7 @@ TEST_CASE("A step of building that gets no memory leaves the graph as it was, an
     }
     CHECK(failures > 200);
     CHECK(m.extent() == undisturbed.extent());
-    CHECK(m.g.guards_intact());
+    CHECK(graph::Inspect::store(m.g).arena.guards_intact());
     Sgd<float> a(undisturbed.g.parameters(), {.rate = 0.1}), b(m.g.parameters(), {.rate = 0.1});
     const auto expected = train<Sgd>(undisturbed, a);
     CHECK(train<Sgd>(m, b) == expected);
@@ -170,7 +171,7 @@ TEST_CASE("With no memory left at all a step of building leaves the graph as it 
         if (m.extent() == before) step();  // takes more than a hundred
     }
     CHECK(std::isfinite(m.pass()));
-    CHECK(m.g.guards_intact());
+    CHECK(graph::Inspect::store(m.g).arena.guards_intact());
 }
 
 TEST_CASE("Nothing of a graph and its updates leaks where memory fails while they are made",
@@ -262,7 +263,7 @@ TEST_CASE("A checkpoint that gets no memory while it is loaded changes nothing",
     const auto before = to.parameters();
     const auto start_anew = [&] {  // without an allocation
         auto from_here = before.begin();
-        for (auto& p : to.g.store().parameters) {
+        for (auto& p : graph::Inspect::store(to.g).parameters) {
             std::copy_n(from_here, p.size(), p.value);
             from_here += p.size();
         }

@@ -39,7 +39,7 @@ template <class T> struct Model {
     std::vector<T> logits() {
         g.reset();
         g.forward(o, {x, {theirs::tokens.data(), 4, 2}}, {y, {theirs::tokens.data(), 4, 2}});
-        const auto z = g.logits(o);
+        const auto z = g.head(o).logits();
         return {z.begin(), z.end()};
     }
 };

@@ -39,7 +39,7 @@ TEMPLATE_TEST_CASE("A network started small predicts what the system predicts", 
     const auto text = texts::markov(30, 6);
     start_rnn(n.g, s, k, xx, {.rms = 1e-2});
     n.g.forward(n.logits, {n.x, std::span<const Token>(text)});
-    const auto p = n.g.probabilities(n.logits);
+    const auto p = n.g.head(n.logits).probabilities();
     const auto states = TextFilter<T>(s, k).filter(text);
     double most = 0, moved = 0;
     for (std::size_t t = 0; t < 30; ++t)

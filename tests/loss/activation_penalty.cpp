@@ -33,7 +33,7 @@ TEMPLATE_TEST_CASE("Mean squares of a sequence and of its change, by position", 
             g.template add<ActivationPenalty>(message("penalty", ++n), {.size = size, .change = change}, h);
         const double value = g.forward(l, {h, values.data(), time, batch});
         g.backward(l);
-        const TestType* d = g.store().adjoint(h.id, 0);
+        const TestType* d = graph::Inspect::store(g).adjoint(h.id, 0);
         Numbers all(d, d + time * batch * 2);
         all.push_back(value);
         return all;
@@ -54,7 +54,7 @@ TEST_CASE("The change goes on from the pass before, until a reset", "[loss][acti
     CHECK(run(3) == 9);
     CHECK(run(5) == 4);
     g.backward(l);
-    CHECK(*g.store().adjoint(h.id, 0) == 4);  // 2 (5 - 3): what was before is a constant
+    CHECK(*graph::Inspect::store(g).adjoint(h.id, 0) == 4);  // 2 (5 - 3): what was before is a constant
     g.reset();
     CHECK(run(5) == 25);
 }
@@ -66,7 +66,7 @@ TEST_CASE("ActivationPenalty predicts no position and refuses negative weights",
     const auto l = g.add<ActivationPenalty>("penalty", {.size = 1}, h);
     const std::vector<double> in = {1, 2, 3, 4};
     g.forward(l, {h, in.data(), 2, 1});
-    CHECK(g.predicted(l) == 0);
+    CHECK(g.result(l).predicted() == 0);
     REQUIRE_THROWS_MATCHES((g.add<ActivationPenalty>("a", {.size = -1}, h)), UsageError,
                            says("'a'", "size = -1"));
     REQUIRE_THROWS_MATCHES((g.add<ActivationPenalty>("b", {.change = std::nan("")}, h)), UsageError,

@@ -68,11 +68,11 @@ TEST_CASE("AugmentedLoss agrees with PyTorch", "[loss][augmented][reference]") {
     set(g, "head.b", ref::b);
     if (!tied) set(g, "head.W", ref::W);
     const auto h = sequence(g, "h");
-    g.forward(l, {Tokens{0, 7, g.store().serial}, {ref::x, 3, 2}},
-              {Tokens{1, 7, g.store().serial}, {ref::y, 3, 2}}, {h, ref::h, 3, 2});
+    g.forward(l, {Tokens{0, 7, graph::Inspect::store(g).serial}, {ref::x, 3, 2}},
+              {Tokens{1, 7, graph::Inspect::store(g).serial}, {ref::y, 3, 2}}, {h, ref::h, 3, 2});
     g.backward(l);
     const auto agrees = [&](const auto& by_token, const auto& d_h, const auto& d_E, const auto& d_b) {
-        REQUIRE(apart(flat(g.by_token(l)), by_token) < 1e-14);
+        REQUIRE(apart(flat(g.result(l).by_token()), by_token) < 1e-14);
         REQUIRE(apart(flat(g.adjoint(h)), d_h) < 1e-14);
         REQUIRE(apart(gradient(g, "E"), d_E) < 1e-14);
         REQUIRE(apart(gradient(g, "head.b"), d_b) < 1e-14);
@@ -180,10 +180,10 @@ TEST_CASE("alpha, gamma and beta weigh the two terms as documented", "[loss][aug
         options.temperature = 5;
         Graph<double> g({.time = 2, .batch = 1});
         const auto l = model(g, Top::tied, options);
-        const double loss =
-            g.forward(l, {Tokens{0, 7, g.store().serial}, {x, 2, 1}},
-                      {Tokens{1, 7, g.store().serial}, {y, 2, 1}}, {sequence(g, "h"), h.data(), 2, 1});
-        cross_entropy = g.cross_entropy(l);
+        const double loss = g.forward(l, {Tokens{0, 7, graph::Inspect::store(g).serial}, {x, 2, 1}},
+                                      {Tokens{1, 7, graph::Inspect::store(g).serial}, {y, 2, 1}},
+                                      {sequence(g, "h"), h.data(), 2, 1});
+        cross_entropy = g.result(l).cross_entropy();
         return loss;
     };
     const double hard = value({.alpha = 0}), soft = value({.beta = 1}) / (25 * 7);
@@ -207,8 +207,9 @@ TEST_CASE("A weight multiplies the whole gradient of an AugmentedLoss, also what
         Graph<double> g({.time = 2, .batch = 1});
         const auto l = model(g, top, {.alpha = 3, .temperature = 2});
         const auto total = g.add<TotalLoss>("total", {.weights = {weight, 0}}, l, l);
-        g.forward(total, {Tokens{0, 7, g.store().serial}, {x, 2, 1}},
-                  {Tokens{1, 7, g.store().serial}, {y, 2, 1}}, {sequence(g, "h"), h.data(), 2, 1});
+        g.forward(total, {Tokens{0, 7, graph::Inspect::store(g).serial}, {x, 2, 1}},
+                  {Tokens{1, 7, graph::Inspect::store(g).serial}, {y, 2, 1}},
+                  {sequence(g, "h"), h.data(), 2, 1});
         g.backward(total);
         Numbers all = gradient(g, "E");
         for (const double v : gradient(g, "head.b")) all.push_back(v);
@@ -225,9 +226,10 @@ TEST_CASE("The cross-entropy of an AugmentedLoss is that of the last pass alone"
     Graph<double> g({.time = 2, .batch = 1});
     const auto l = model(g, Top::tied, {.alpha = 0});
     for (const Token* targets : {y, some})
-        g.forward(l, {Tokens{0, 7, g.store().serial}, {x, 2, 1}},
-                  {Tokens{1, 7, g.store().serial}, {targets, 2, 1}}, {sequence(g, "h"), h.data(), 2, 1});
-    REQUIRE(g.cross_entropy(l) == Approx(g.value(l)).epsilon(1e-13));
+        g.forward(l, {Tokens{0, 7, graph::Inspect::store(g).serial}, {x, 2, 1}},
+                  {Tokens{1, 7, graph::Inspect::store(g).serial}, {targets, 2, 1}},
+                  {sequence(g, "h"), h.data(), 2, 1});
+    REQUIRE(g.result(l).cross_entropy() == Approx(g.result(l).nats()).epsilon(1e-13));
 }
 
 TEST_CASE("In float the divergence is right to rounding, small as it may be", "[loss][augmented]") {
@@ -240,8 +242,9 @@ TEST_CASE("In float the divergence is right to rounding, small as it may be", "[
         Options o = options;
         o.alpha = alpha;
         const auto l = model(g, Top::tied, o);
-        return g.forward(l, {Tokens{0, 7, g.store().serial}, {x, 3, 1}},
-                         {Tokens{1, 7, g.store().serial}, {y, 3, 1}}, {sequence(g, "h"), in, 3, 1});
+        return g.forward(l, {Tokens{0, 7, graph::Inspect::store(g).serial}, {x, 3, 1}},
+                         {Tokens{1, 7, graph::Inspect::store(g).serial}, {y, 3, 1}},
+                         {sequence(g, "h"), in, 3, 1});
     };
     Graph<double> a({.time = 3}), b({.time = 3});
     Graph<float> c({.time = 3}), d({.time = 3});
@@ -263,11 +266,11 @@ TEST_CASE("In bfloat16 a table of its own gives the gradient that exact products
         for (Index i = 0; i < 2 * rows; ++i) words.push_back(static_cast<Token>(random.below(i, V)));
         std::vector<float> h;
         for (const double v : numbers(4 * rows, 2)) h.push_back(static_cast<float>(v));
-        g.forward(l, {Tokens{0, V, g.store().serial}, {words.data(), rows, 1}},
-                  {Tokens{1, V, g.store().serial}, {words.data() + rows, rows, 1}},
+        g.forward(l, {Tokens{0, V, graph::Inspect::store(g).serial}, {words.data(), rows, 1}},
+                  {Tokens{1, V, graph::Inspect::store(g).serial}, {words.data() + rows, rows, 1}},
                   {sequence(g, "h"), h.data(), rows, 1});
         g.backward(l);
-        return std::array{flat(g.by_token(l)), gradient(g, "E"), gradient(g, "head.W"),
+        return std::array{flat(g.result(l).by_token()), gradient(g, "E"), gradient(g, "head.W"),
                           flat(g.adjoint(sequence(g, "h")))};
     };
     const auto exact = results(Precision::full, {}), packed = results(Precision::bf16, {}),

@@ -51,10 +51,10 @@ TEST_CASE("At zero weights every token costs log V", "[loss][cross_entropy]") {
     const double loss = m.g.forward(m.l, {m.h, in.data(), 2, 3}, {m.y, {y.data(), 2, 3}});
     const double each = std::log(double(V));
     REQUIRE(loss == Approx(4 * each).margin(1e-6));
-    REQUIRE(m.g.cross_entropy(m.l) == loss);
-    REQUIRE(m.g.predicted(m.l) == 4);
+    REQUIRE(m.g.result(m.l).cross_entropy() == loss);
+    REQUIRE(m.g.result(m.l).predicted() == 4);
     for (std::size_t r = 0; r < 6; ++r)
-        REQUIRE(m.g.by_token(m.l)(r / 3, r % 3) == Approx(y[r] < 0 ? 0 : each).margin(2e-7));
+        REQUIRE(m.g.result(m.l).by_token()(r / 3, r % 3) == Approx(y[r] < 0 ? 0 : each).margin(2e-7));
 }
 
 TEST_CASE("CrossEntropy agrees with PyTorch", "[loss][cross_entropy][reference]") {
@@ -76,7 +76,7 @@ TEST_CASE("CrossEntropy agrees with PyTorch", "[loss][cross_entropy][reference]"
     g.forward(l, {x, {ref::x, 3, 2}}, {y, {ref::y, 3, 2}}, {h, ref::h, 3, 2});
     g.backward(l);
     const auto agrees = [&](const auto& by_token, const auto& d_h, const auto& d_E, const auto& d_b) {
-        REQUIRE(apart(flat(g.by_token(l)), by_token) < 1e-14);
+        REQUIRE(apart(flat(g.result(l).by_token()), by_token) < 1e-14);
         REQUIRE(apart(flat(g.adjoint(h)), d_h) < 1e-14);
         REQUIRE(apart(gradient(g, "E"), d_E) < 1e-14);
         REQUIRE(apart(gradient(g, "head.b"), d_b) < 1e-14);
@@ -97,7 +97,7 @@ TEST_CASE("CrossEntropy is right where exp overflows", "[loss][cross_entropy]") 
     const float in[] = {1e30f, 200};
     const Token y[] = {0, 1};
     REQUIRE(m.g.forward(m.l, {m.h, in, 1, 2}, {m.y, {y, 1, 2}}) == Approx(400));
-    REQUIRE(m.g.by_token(m.l)(0, 0) == 0);
+    REQUIRE(m.g.result(m.l).by_token()(0, 0) == 0);
     m.g.backward(m.l);
     REQUIRE(flat(m.g.adjoint(m.h)) == Numbers{0, 2});  // W of the certain word minus W of the target
 }

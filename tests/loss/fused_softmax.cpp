@@ -63,7 +63,7 @@ struct Tied {
         return r;
     }
     void append(Numbers& r) {
-        for (const auto& w : g.store().parameters)
+        for (const auto& w : graph::Inspect::store(g).parameters)
             for (const double v : gradient(g, w.name)) r.push_back(v);
     }
 };
@@ -96,7 +96,7 @@ TEST_CASE("A budget for less than one row gives what a large budget gives", "[lo
     large.g.training(false);
     REQUIRE(apart(small.results(), large.results()) < 1e-14);
     REQUIRE(small.g.memory() <= large.g.memory());
-    REQUIRE(small.g.guards_intact());
+    REQUIRE(graph::Inspect::store(small.g).arena.guards_intact());
 }
 
 TEST_CASE("Blocks of several rows, the last of them smaller, give what one block gives",
@@ -118,7 +118,7 @@ TEST_CASE("Blocks of several rows, the last of them smaller, give what one block
         for (auto* m : {&whole, &parts}) m->g.training(training);
         REQUIRE(apart(parts.results(), whole.results()) < 1e-13);
     }
-    REQUIRE(parts.g.guards_intact());
+    REQUIRE(graph::Inspect::store(parts.g).arena.guards_intact());
 }
 
 TEST_CASE("The gradient staged by forward is the one that backward computes", "[loss][fused_softmax]") {
@@ -274,8 +274,8 @@ TEST_CASE("Positions without a target cost nothing and send nothing back", "[los
     m.g.training(training);
     m.out.assign(m.out.size(), not_predicted);
     for (const double v : m.results()) REQUIRE(v == 0);
-    REQUIRE(m.g.predicted(m.l) == 0);
-    REQUIRE(flat(m.g.by_token(m.l)) == Numbers(T * B));
+    REQUIRE(m.g.result(m.l).predicted() == 0);
+    REQUIRE(flat(m.g.result(m.l).by_token()) == Numbers(T * B));
 }
 
 TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax][threads]") {

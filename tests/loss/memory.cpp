@@ -55,7 +55,7 @@ TEST_CASE("A step of 5600 tokens over 33278 words holds one block of logits and 
     REQUIRE(taken == 0);
     REQUIRE(loss / double(T * B) == Approx(std::log(double(V))).margin(0.1));
     REQUIRE((std::isfinite(norm) && norm > 0));
-    REQUIRE(m.g.guards_intact());
+    REQUIRE(graph::Inspect::store(m.g).arena.guards_intact());
 }
 
 TEST_CASE("Nor with sampled gradients and a packed table, down to the last bytes", "[loss][memory]") {

@@ -71,7 +71,7 @@ template <template <class> class Own> struct Trained {
         g.parameters().clear_gradients();
         Numbers r = {g.forward(l, {x, {in.data(), T, B}}, {y, {out.data(), T, B}})};
         g.backward(l);
-        for (const double v : flat(g.by_token(l))) r.push_back(v);
+        for (const double v : flat(g.result(l).by_token())) r.push_back(v);
         for (const auto& name : {"E", "head.b"})
             for (const double v : gradient(g, name)) r.push_back(v);
         return r;
@@ -105,8 +105,9 @@ TEST_CASE("With weights of 1 a weighted cross-entropy is the cross-entropy, to t
     Trained<CrossEntropy> plain({});
     weighted.g.training(training), plain.g.training(training);
     REQUIRE(weighted.results() == plain.results());
-    REQUIRE(weighted.g.predicted(weighted.l) == 5);
-    REQUIRE_THROWS_MATCHES(weighted.g.cross_entropy(weighted.l), UsageError, says("'loss'", "computed none"));
+    REQUIRE(weighted.g.result(weighted.l).predicted() == 5);
+    REQUIRE_THROWS_MATCHES(weighted.g.result(weighted.l).cross_entropy(), UsageError,
+                           says("'loss'", "computed none"));
 }
 
 TEST_CASE("A weight multiplies the losses of its word, and 0 takes them out", "[loss][softmax_loss]") {
@@ -132,7 +133,7 @@ TEST_CASE("A row knows its position, its target and what it is multiplied with",
         double o = 0;
         for (std::size_t j = 0; j < n; ++j)
             if (out[i] >= 0) o += E[std::size_t(in[i]) * n + j] * E[std::size_t(out[i]) * n + j];
-        REQUIRE(m.g.by_token(m.l)(i / B, i % B) == Approx(double(i + 1) * o).margin(1e-14));
+        REQUIRE(m.g.result(m.l).by_token()(i / B, i % B) == Approx(double(i + 1) * o).margin(1e-14));
     }
     const Numbers b = gradient(m.g, "head.b");
     REQUIRE(b == Numbers{2, 0, 0, 4, 0, 1 + 5, 6});  // Σ (position + 1) over the positions of a target
@@ -163,7 +164,7 @@ TEST_CASE("The modulus of a loss is what its terms say", "[loss][softmax_loss][m
     REQUIRE(apart(modulus(scaled), expected) < 1e-15);
 
     // Σ_v p_v E_vi² - (Σ_v p_v E_vi)² by hand
-    const auto p = plain.g.probabilities(plain.o);
+    const auto p = plain.g.head(plain.o).probabilities();
     const auto E = plain.g.value(plain.E);
     const auto phi = modulus(plain);
     for (std::size_t r = 0; r < out.size(); ++r)
@@ -201,7 +202,7 @@ TEST_CASE("Threads share the rows of a loss and change no bit of them", "[loss][
         std::vector<Token> target;
         for (Token i = 0; i < 40; ++i) target.push_back(i * 3 % 8 - 1);
         g.forward(l, {h, states.data(), 40, 1}, {y, {target.data(), 40, 1}});
-        return flat(g.by_token(l));
+        return flat(g.result(l).by_token());
     };
     REQUIRE(losses(3) == losses(1));
 }

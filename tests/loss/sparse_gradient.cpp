@@ -62,7 +62,7 @@ template <class Number> struct Net {
         }
         g.backward(l);
         Numbers all;
-        for (auto& p : g.store().parameters)
+        for (auto& p : graph::Inspect::store(g).parameters)
             for (const double v : flat(matrix_view(p.dense_gradient().data, p.rows, p.cols)))
                 all.push_back(twice ? v / 2 : v);
         return all;
@@ -100,7 +100,7 @@ template <class Number> void check_mean(Net<Number>& exact, Net<Number>& sampled
     CHECK(varied > varying * double(mean.size()));
     CHECK(worst < 7);
     CHECK(total / varied == Approx(1).margin(0.25));
-    CHECK(sampled.g.guards_intact());
+    CHECK(graph::Inspect::store(sampled.g).arena.guards_intact());
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ TEST_CASE("In bfloat16 the mean of sampled gradients is that of exact products t
         all += std::pow(expected[i], 2);
     }
     CHECK(std::sqrt(apart / all) < 0.03);
-    CHECK(sampled.g.guards_intact());
+    CHECK(graph::Inspect::store(sampled.g).arena.guards_intact());
 }
 
 TEMPLATE_TEST_CASE("The loss stays exact, and so does all of evaluation", "[loss][sparse_gradient]", float,

@@ -41,7 +41,7 @@ TEST_CASE("TotalLoss weighs values and gradients", "[loss][total]") {
     const auto run = [&](double first, double second) {
         Graph<double> g({.time = 2, .batch = 2});
         const auto l = two_losses(g, first, second);
-        const auto& s = g.store();
+        const auto& s = graph::Inspect::store(g);
         const double value =
             g.forward(l, {Seq<double>{0, 3, s.serial}, in.data(), 2, 2},
                       {Tokens{0, 7, s.serial}, {y.data(), 2, 2}}, {Tokens{1, 2, s.serial}, {c.data(), 2, 2}});
@@ -50,7 +50,7 @@ TEST_CASE("TotalLoss weighs values and gradients", "[loss][total]") {
         for (const auto& name : {"head.W", "classifier.b"})
             for (const double v : gradient(g, name)) all.push_back(v);
         all.push_back(value);
-        REQUIRE(g.predicted(l) == 3);
+        REQUIRE(g.result(l).predicted() == 3);
         return all;
     };
     const Numbers words = run(1, 0), classes = run(0, 1), both = run(2, -0.5);
@@ -75,7 +75,7 @@ TEST_CASE("TotalLoss of several losses is a chain of totals of two", "[loss][tot
         g.backward(l);
         Numbers all = gradient(g, "hidden.W");
         all.push_back(value);
-        REQUIRE(g.predicted(l) == 2);
+        REQUIRE(g.result(l).predicted() == 2);
         REQUIRE(g.add<TotalLoss>("plain", {}, a, b, c).id > l.id);
         return all;
     };
@@ -93,9 +93,9 @@ TEST_CASE("TotalLoss refuses weights that are not finite and keeps no loss by po
     const auto total = g.add<TotalLoss>("total", {.weights = {1, 2}}, l, l);
     const Numbers in = {0.5};
     const double value = g.forward(total, {a, in.data(), 1, 1});
-    REQUIRE(value == Approx(3 * g.value(l)));
+    REQUIRE(value == Approx(3 * g.result(l).nats()));
     g.backward(total);
     REQUIRE(g.adjoint(a)(0, 0) == Approx(3 * check::Probe<double>::weight(0)));
-    REQUIRE_THROWS_MATCHES(g.by_token(total), UsageError, says("'total'", "no loss per position"));
-    REQUIRE_THROWS_MATCHES(g.cross_entropy(total), UsageError, says("'total'", "has computed none"));
+    REQUIRE_THROWS_MATCHES(g.result(total).by_token(), UsageError, says("'total'", "no loss per position"));
+    REQUIRE_THROWS_MATCHES(g.result(total).cross_entropy(), UsageError, says("'total'", "has computed none"));
 }

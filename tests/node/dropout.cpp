@@ -173,13 +173,13 @@ TEST_CASE("Masks are read by name, and are those that Random draws", "[node][dro
         const auto mask = g.mask(name);
         REQUIRE(mask.shape()[0] == static_cast<std::size_t>(groups * 2));
         REQUIRE(mask.shape()[1] == static_cast<std::size_t>(width));
-        const Random random(g.seed(), stream_of(name), g.training_step());
+        const Random random(g.options().seed, stream_of(name), g.training_step());
         for (Index i = 0; i < groups * 2 * width; ++i)
             REQUIRE(mask.data()[i] == (random.uniform(i) < keep ? 1 / keep : 0));
     }
     // What comes out is what the masks say, with the masks of whole words drawn here.
     const auto m0 = g.mask("embed.mask"), m4 = g.mask("c4.mask");
-    const Random of_words(g.seed(), stream_of("embed"), g.training_step());
+    const Random of_words(g.options().seed, stream_of("embed"), g.training_step());
     for (std::size_t r = 0; r < 8; ++r)
         for (std::size_t j = 0; j < 3; ++j) {
             const auto b = r % 2;

@@ -42,7 +42,7 @@ TEST_CASE("Gru agrees with its equations in PyTorch", "[node][gru][reference]") 
     set(g, "gru.Wq", ref::Wq);
     set(g, "gru.Uq", ref::Uq);
     set(g, "gru.bq", ref::bq);
-    g.carry({{Numbers(std::begin(ref::before), std::end(ref::before))}});
+    g.states().restore({{Numbers(std::begin(ref::before), std::end(ref::before))}});
     g.forward(l, {x, ref::x, 3, 2}, {w, ref::w, 3, 2});
     g.backward(l);
     REQUIRE(apart(flat(g.value(y)), ref::y) < 1e-14);
@@ -61,7 +61,7 @@ TEST_CASE("Gru with z = 1 holds its state, with z = 0 it forgets", "[node][gru]"
     const auto x = g.input("x", 2);
     const auto y = g.add<Gru>("gru", {.units = n}, x);
     const Numbers in = numbers(T * 2, 1), start = {0.9, -0.4, 0.1, -1};
-    g.carry({{start}});
+    g.states().restore({{start}});
     set(g, "gru.b", {800, 800, 800, 800, 0, 0, 0, 0});
     g.forward(y, {x, in.data(), T, 1});
     for (Index i = 0; i < T * n; ++i) REQUIRE(flat(g.value(y))[std::size_t(i)] == start[std::size_t(i % n)]);
@@ -85,7 +85,7 @@ TEST_CASE("Gru with r = 0 shuts its past out of the candidate", "[node][gru]") {
     set(g, "gru.b", {0, -800});  // z = 1/2, r = 0
     set(g, "gru.Wq", {1});
     set(g, "gru.Uq", {5});
-    g.carry({{Numbers{0.8}}});
+    g.states().restore({{Numbers{0.8}}});
     const double in = 0.3;
     g.forward(y, {x, &in, 1, 1});
     REQUIRE(g.value(y)(0, 0) == Approx(0.5 * 0.8 + 0.5 * std::tanh(0.3)));
@@ -110,7 +110,7 @@ TEST_CASE("Gru starts with the bias of its update gate: the larger, the longer i
         const auto h = g.add<Gru>("gru", {.units = 2, .update_bias = bias}, x);
         REQUIRE(flat(g.value(g.weight("gru.b"))) == Numbers{bias, bias, 0, 0});
         REQUIRE(flat(g.value(g.weight("gru.bq"))) == Numbers{0, 0});
-        g.carry({{{1, 1}}});
+        g.states().restore({{{1, 1}}});
         const Numbers in(5);
         g.forward(h, {x, in.data(), 5, 1});
         return g.value(h)(4, 0);

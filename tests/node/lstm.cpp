@@ -39,12 +39,12 @@ TEST_CASE("Lstm agrees with PyTorch", "[node][lstm][reference]") {
     set(g, "lstm.W", ref::W);
     set(g, "lstm.U", ref::U);
     set(g, "lstm.b", ref::b);
-    g.carry({{Numbers(std::begin(ref::before), std::end(ref::before)),
-              Numbers(std::begin(ref::cells_before), std::end(ref::cells_before))}});
+    g.states().restore({{Numbers(std::begin(ref::before), std::end(ref::before)),
+                         Numbers(std::begin(ref::cells_before), std::end(ref::cells_before))}});
     g.forward(l, {x, ref::x, 3, 2}, {w, ref::w, 3, 2});
     g.backward(l);
     REQUIRE(apart(flat(g.value(y)), ref::y) < 1e-14);
-    REQUIRE(apart(g.carried().values[1], ref::last_cells) < 1e-14);
+    REQUIRE(apart(g.states().saved().values[1], ref::last_cells) < 1e-14);
     REQUIRE(apart(flat(g.adjoint(x)), ref::d_x) < 1e-13);
     REQUIRE(apart(gradient(g, "lstm.W"), ref::d_W) < 1e-13);
     REQUIRE(apart(gradient(g, "lstm.U"), ref::d_U) < 1e-13);

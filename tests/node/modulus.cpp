@@ -106,7 +106,7 @@ TEST_CASE("The modulus of a stack of cells under a head follows from the definit
     const Numbers in = numbers(T * B * 3, 7);
     const auto pass = [&] { g.forward(l, {x, in.data(), T, B}, {y, {targets.data(), T, B}}); };
     pass();
-    const auto before = g.carried().values;
+    const auto before = g.states().saved().values;
     pass();
     g.backward<Modulus>(l);
 

@@ -44,7 +44,7 @@ TEST_CASE("Rhn agrees with its equations in PyTorch", "[node][rhn][reference]") 
     set(g, "rhn.b1", ref::b1);
     set(g, "rhn.R2", ref::R2);
     set(g, "rhn.b2", ref::b2);
-    g.carry({{Numbers(std::begin(ref::before), std::end(ref::before))}});
+    g.states().restore({{Numbers(std::begin(ref::before), std::end(ref::before))}});
     g.forward(l, {x, ref::x, 3, 2}, {w, ref::w, 3, 2});
     g.backward(l);
     REQUIRE(apart(flat(g.value(y)), ref::y) < 1e-14);
@@ -62,7 +62,7 @@ TEST_CASE("Rhn with its transform gates shut carries its state", "[node][rhn]") 
     const auto x = g.input("x", 2);
     const auto y = g.add<Rhn>("rhn", {.units = 3, .depth = depth, .transform_bias = -800}, x);
     const Numbers in = numbers(6, 1), start = {0.9, -0.4, 0.1};
-    g.carry({{start}});
+    g.states().restore({{start}});
     g.forward(y, {x, in.data(), 3, 1});
     for (Index i = 0; i < 9; ++i) REQUIRE(flat(g.value(y))[std::size_t(i)] == start[std::size_t(i % 3)]);
 }
@@ -76,7 +76,7 @@ TEST_CASE("Rhn with open transform gates is a deep tanh network", "[node][rhn]")
         set(g, std::string("rhn.R") + layer, {1.3, 0});
         set(g, std::string("rhn.b") + layer, {0.2, 40});
     }
-    g.carry({{Numbers{-0.6}}});
+    g.states().restore({{Numbers{-0.6}}});
     const double in = 0.9;
     g.forward(y, {x, &in, 1, 1});
     double s = std::tanh(0.7 * 0.9 + 1.3 * -0.6 + 0.2);

@@ -39,7 +39,7 @@ TEST_CASE("Rnn agrees with PyTorch", "[node][rnn][reference]") {
     set(g, "rnn.W", ref::W);
     set(g, "rnn.U", ref::U);
     set(g, "rnn.b", ref::b);
-    g.carry({{Numbers(std::begin(ref::before), std::end(ref::before))}});
+    g.states().restore({{Numbers(std::begin(ref::before), std::end(ref::before))}});
     g.forward(l, {x, ref::x, 3, 2}, {w, ref::w, 3, 2});
     g.backward(l);
     REQUIRE(apart(flat(g.value(y)), ref::y) < 1e-14);

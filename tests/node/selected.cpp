@@ -116,7 +116,7 @@ TEST_CASE("A gated cell is what its equation says, unit by unit", "[node][select
     const Numbers weights = numbers(T * B * width, 4);
     const auto pass = [&] { g.forward(l, {in, {x.data(), T, B}}, {w, weights.data(), T, B}); };
     pass();
-    const Numbers before = g.carried().values[0];
+    const Numbers before = g.states().saved().values[0];
     pass();
     g.backward(l);
     g.backward<Modulus>(l);

@@ -48,7 +48,7 @@ TEST_CASE("Probabilities are the softmax of W h + b", "[node][softmax]") {
     const Numbers in = {0.3, -0.2, 1, 2};
     g.forward(o, {h, in.data(), 1, 2});
     const double temperature = GENERATE(1., 3.);
-    const auto p = g.probabilities(o, temperature);
+    const auto p = g.head(o).probabilities(temperature);
     for (std::size_t r = 0; r < 2; ++r) {
         const double a = in[2 * r], b = in[2 * r + 1];
         const Numbers e = {std::exp((a + 0.5) / temperature), std::exp(b / temperature),
@@ -71,7 +71,7 @@ TEST_CASE("A tied head reads the embedding table, through the projection where t
     g.forward(o, {h, in.data(), 1, 1});
     const Numbers e = {std::exp(0.3), std::exp(0.8), std::exp(1.1 + 0.5)};
     for (std::size_t v = 0; v < 3; ++v)
-        REQUIRE(g.probabilities(o)(0, v) == Approx(e[v] / (e[0] + e[1] + e[2])).epsilon(1e-14));
+        REQUIRE(g.head(o).probabilities()(0, v) == Approx(e[v] / (e[0] + e[1] + e[2])).epsilon(1e-14));
 }
 
 TEST_CASE("The table's gradient is the sum of the lookup's and the head's", "[node][softmax]") {

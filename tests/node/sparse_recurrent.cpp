@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("A network on a sparse graph follows its equations forward an
     // modulus: Φ of V by the squared Jacobian J_ij = leak 1[i = j] + s'(V_i) τ_ij, entry by entry
     m.g.template backward<Modulus>(m.l);
     const auto seen = [&](Index t) {
-        const double* phi = m.g.store().adjoint(edge_record(m.g).potential.id, 1, t);
+        const double* phi = graph::Inspect::store(m.g).adjoint(edge_record(m.g).potential.id, 1, t);
         return Numbers(phi, phi + units);
     };
     const Numbers W = flat(m.g.value(m.g.weight("out.W")));
@@ -357,7 +357,7 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
                                says("found bound = 1e", "within the range of the graph's scalar type"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), UsageError,
                            says("the input is a sequence"));
-    REQUIRE(g.store().published.empty());
+    REQUIRE(graph::Inspect::store(g).published.empty());
     g.add<SparseRnn>("net", {.units = 3, .edges = 3}, x);  // nothing of the failed attempts is left
-    REQUIRE(g.store().all<EdgeRecord<double>>().size() == 1);
+    REQUIRE(graph::Inspect::store(g).all<EdgeRecord<double>>().size() == 1);
 }

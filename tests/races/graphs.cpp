@@ -32,7 +32,7 @@ std::vector<double> trained(std::uint64_t seed) {
         g.backward(l);
         out.push_back(update.step());
     }
-    const auto p = g.probabilities(o);
+    const auto p = g.head(o).probabilities();
     out.insert(out.end(), p.begin(), p.end());
     return out;
 }

@@ -44,7 +44,7 @@ TEST_CASE("Adam divides and clips the gradient before its step", "[update][adam]
     const AdamOptions options{.rate = 0.1, .epsilon = 0.5, .divisor = Divisor::batch};
     Graph<double> g({.batch = 4});
     const auto w = g.weight("w", 1, 2, constant(1));
-    g.store().columns = 4;
+    graph::Inspect::store(g).columns = 4;
     Adam<double> adam(g.parameters(), options);
     g.gradient(w)(0, 0) = 3 * 4;
     CHECK(adam.step() == Approx(3).epsilon(1e-12));
@@ -55,7 +55,7 @@ TEST_CASE("Adam divides and clips the gradient before its step", "[update][adam]
     clipped.clip = 1;
     Graph<double> two({.batch = 4});
     const auto a = two.weight("a", 1, 1, constant(1)), b = two.weight("b", 1, 1, constant(1));
-    two.store().columns = 4;
+    graph::Inspect::store(two).columns = 4;
     Adam<double> by_group(two.parameters(), clipped);
     two.gradient(a)(0, 0) = 3 * 4, two.gradient(b)(0, 0) = 4 * 4;
     CHECK(by_group.step() == Approx(5).epsilon(1e-12));

@@ -31,7 +31,7 @@ template <class T> struct Two {
 TEMPLATE_TEST_CASE("The plain rule follows the gradient and returns to the trained weights",
                    "[update][dynamic]", float, double) {
     Two<TestType> b;
-    b.g.store().predicted = 4;
+    graph::Inspect::store(b.g).predicted = 4;
     DynamicUpdate<TestType> update(b.g.parameters(), {.rule = DynamicRule::sgd, .rate = 0.5, .decay = 0.25});
     b.gradients({8, 0}, {-16, 4});                   // / 4 = (2, 0), (-4, 1)
     CHECK(update.step() == Approx(std::sqrt(21.)));  // θ = θ₀ yet: no decay
@@ -45,7 +45,7 @@ TEMPLATE_TEST_CASE("The plain rule follows the gradient and returns to the train
 TEMPLATE_TEST_CASE("The rule rms divides by the root mean square and decays by its share",
                    "[update][dynamic]", float, double) {
     Two<TestType> b;
-    b.g.store().predicted = 2;
+    graph::Inspect::store(b.g).predicted = 2;
     DynamicUpdate<TestType> update(b.g.parameters(),
                                    {.rule = DynamicRule::rms, .rate = 0.5, .decay = 0.75, .epsilon = 1});
     b.gradients({6, 0}, {2, 0});
@@ -70,7 +70,7 @@ TEST_CASE("The average of rms is one of means within parameters, of all that was
           "[update][dynamic]") {
     Graph<double> g({});
     const auto w = g.weight("w", 1, 1, constant(0)), v = g.weight("v", 1, 3, constant(0));
-    g.store().predicted = 1;
+    graph::Inspect::store(g).predicted = 1;
     const auto gradients = [&](double of_w, double v0, double others) {
         g.gradient(w)(0, 0) = of_w;
         g.gradient(v)(0, 0) = v0, g.gradient(v)(0, 1) = g.gradient(v)(0, 2) = others;
@@ -98,7 +98,7 @@ TEST_CASE("The divisor of a dynamic update is that of its options", "[update][dy
     for (const auto& [divisor, expected] :
          {std::pair{Divisor::none, 8.0}, {Divisor::batch, 2.0}, {Divisor::tokens, 0.8}}) {
         Two<double> b;
-        b.g.store().columns = 4, b.g.store().predicted = 10;
+        graph::Inspect::store(b.g).columns = 4, graph::Inspect::store(b.g).predicted = 10;
         DynamicUpdate<double> update(b.g.parameters(),
                                      {.rule = DynamicRule::sgd, .rate = 1, .decay = 0, .divisor = divisor});
         b.gradients({8, 0}, {0, 0});

@@ -30,7 +30,7 @@ template <class T> struct Bare {
 TEMPLATE_TEST_CASE("Sgd divides, decays, clips, moves and clears", "[update][sgd]", float, double) {
     using T = TestType;
     Bare<T> b;
-    b.g.store().columns = 4;
+    graph::Inspect::store(b.g).columns = 4;
     Sgd<T> sgd(b.g.parameters(), {.rate = 0.5, .clip = 2, .weight_decay = 0.25});
     b.gradient({8, 0, 0, 0, 0, 12});  // / 4 = (2, 0, 0, 0, 0, 3); + 0.25 · 1 each
     const double norm = std::sqrt(2.25 * 2.25 + 4 * 0.0625 + 3.25 * 3.25), factor = 0.5 * 2 / norm;
@@ -46,8 +46,8 @@ TEST_CASE("The divisor is none, the batch columns or the predicted positions", "
     for (const auto& [divisor, expected] :
          {std::pair{Divisor::none, 8.0}, {Divisor::batch, 2.0}, {Divisor::tokens, 0.8}}) {
         Bare<double> b;
-        b.g.store().columns = 4;
-        b.g.store().predicted = 10;
+        graph::Inspect::store(b.g).columns = 4;
+        graph::Inspect::store(b.g).predicted = 10;
         Sgd<double> sgd(b.g.parameters(), {.rate = 1, .divisor = divisor});
         b.gradient({8, 0, 0, 0, 0, 0});
         sgd.step();
@@ -220,7 +220,7 @@ TEST_CASE("A step that is refused can be repeated: the decay counts once", "[upd
 TEST_CASE("Averaging is triggered when validation stops improving, and averages what follows",
           "[update][asgd]") {
     Bare<double> b;
-    b.g.store().columns = 1;
+    graph::Inspect::store(b.g).columns = 1;
     AveragedSgd<double> asgd(b.g.parameters(), {.sgd = {.rate = 1}, .window = 2});
     const auto step = [&](double g) {
         b.gradient({g, 0, 0, 0, 0, 0});

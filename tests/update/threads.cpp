@@ -18,7 +18,7 @@ template <class T, class Update> Numbers after_two_steps(int count, typename Upd
     threads(count);
     Graph<T> g(GraphOptions{.time = 1, .batch = 4});
     const auto w = g.weight("w", rows, cols, uniform(0.5));
-    g.store().columns = 4;
+    graph::Inspect::store(g).columns = 4;
     Update update(g.parameters(), options);
     const Random random(3, 3);
     if constexpr (requires { update.collect(); }) {

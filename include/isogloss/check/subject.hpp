@@ -47,7 +47,7 @@ template <class T> struct Subject {
           l(build(g)),
           time(o.time),
           batch(o.batch) {
-        auto& store = g.store();
+        auto& store = graph::Inspect::store(g);
         int id = 0;
         for (const auto& x : store.tokens) {
             const Random random(11, stream_of(x.name));
@@ -91,7 +91,7 @@ template <class T> struct Subject {
         g.backward(l);
     }
     void clear() {
-        if (!g.store().parameters.empty()) g.parameters().clear_gradients();
+        if (!graph::Inspect::store(g).parameters.empty()) g.parameters().clear_gradients();
     }
     /// All gradients of one pass one after the other: parameters that are trained, then inputs.
     std::vector<T> gradients() {
@@ -102,14 +102,14 @@ template <class T> struct Subject {
     }
     std::vector<T> collect() {
         std::vector<T> all;
-        for (auto& p : g.store().parameters) {
+        for (auto& p : graph::Inspect::store(g).parameters) {
             if (!p.is_trained()) continue;
             const auto m = p.dense_gradient();
             all.insert(all.end(), m.data, m.data + p.size());
         }
-        for (std::size_t i = 0; i < g.store().seqs.size(); ++i)
-            if (const auto& s = g.store().seqs[i]; s.node < 0) {
-                const T* a = g.store().adjoint(static_cast<int>(i), 0);
+        for (std::size_t i = 0; i < graph::Inspect::store(g).seqs.size(); ++i)
+            if (const auto& s = graph::Inspect::store(g).seqs[i]; s.node < 0) {
+                const T* a = graph::Inspect::store(g).adjoint(static_cast<int>(i), 0);
                 all.insert(all.end(), a, a + time * batch * s.width);
             }
         return all;
@@ -117,18 +117,18 @@ template <class T> struct Subject {
     /// How many of them are of parameters.
     Index parameter_count() {
         Index n = 0;
-        for (const auto& p : g.store().parameters) n += p.is_trained() ? p.size() : 0;
+        for (const auto& p : graph::Inspect::store(g).parameters) n += p.is_trained() ? p.size() : 0;
         return n;
     }
     /// The name of one of them.
     std::string entry(std::size_t i) {
         Index k = static_cast<Index>(i);
-        for (const auto& p : g.store().parameters) {
+        for (const auto& p : graph::Inspect::store(g).parameters) {
             if (!p.is_trained()) continue;
             if (k < p.size()) return message(p.name, "[", k / p.cols, ", ", k % p.cols, "]");
             k -= p.size();
         }
-        for (const auto& s : g.store().seqs) {
+        for (const auto& s : graph::Inspect::store(g).seqs) {
             if (s.node >= 0) continue;
             if (k < time * batch * s.width) return place(s, batch, k);
             k -= time * batch * s.width;
@@ -138,7 +138,7 @@ template <class T> struct Subject {
     /// The numbers those gradients are with respect to.
     std::vector<T*> variables() {
         std::vector<T*> all;
-        for (auto& p : g.store().parameters)
+        for (auto& p : graph::Inspect::store(g).parameters)
             for (Index i = 0; i < p.size() && p.is_trained(); ++i) all.push_back(p.value + i);
         for (auto& block : values)
             for (T& v : block) all.push_back(&v);
@@ -160,8 +160,8 @@ template <class T> struct Subject {
             for (const std::size_t end = next + std::size_t(size); next < end; ++next)
                 if (!held) all.push_back(next);
         };
-        for (const auto& p : g.store().parameters) take(p.name, p.is_trained() ? p.size() : 0);
-        for (const auto& s : g.store().seqs)
+        for (const auto& p : graph::Inspect::store(g).parameters) take(p.name, p.is_trained() ? p.size() : 0);
+        for (const auto& s : graph::Inspect::store(g).seqs)
             if (s.node < 0) take(s.name, time * batch * s.width);
         for (const auto& [pattern, found] : patterns)
             if (!found) throw UsageError("check: hold: nothing matches '", pattern, "'. There are: ", names);
@@ -185,15 +185,15 @@ template <class T> struct Subject {
     /// Fills what a backward pass must not read.
     void poison() {
         const T nan = std::numeric_limits<T>::quiet_NaN();
-        for (auto& p : g.store().parameters)
+        for (auto& p : graph::Inspect::store(g).parameters)
             if (p.is_trained()) std::fill_n(p.gradient, p.size(), nan);
-        for (auto& s : g.store().seqs)
+        for (auto& s : graph::Inspect::store(g).seqs)
             std::fill_n(s.adjoint[0], (s.lead + g.capacity().time) * g.capacity().batch * s.width, nan);
     }
     /// A backward pass of moduli; false where a node has none, which breaks no law.
     bool modulus() {
         forward();
-        for (const auto& n : g.nodes())
+        for (const auto& n : graph::Inspect::nodes(g))
             if (n.needed && !n.node->has_modulus()) return false;
         g.template backward<Modulus>(l);
         return true;

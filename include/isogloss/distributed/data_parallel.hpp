@@ -93,7 +93,7 @@ public:
                              options.shards, " shards of ", options.columns, " columns");
         require_equal_ranks(group);
         if (options_.shards > 1)
-            for (auto& s : g.store().seqs)
+            for (auto& s : graph::Inspect::store(g).seqs)
                 if (s.carried) {
                     const std::vector<T> zeros(count(options.columns * s.width));
                     states_.push_back({&s, zeros, zeros});
@@ -191,8 +191,8 @@ private:
         bool failed = true;
         ~Within() {
             if (failed) of.g_.training_step(step);
-            of.g_.store().left = nullptr;
-            of.g_.columns(0, 0);
+            graph::Inspect::store(of.g_).left = nullptr;
+            of.g_.shard(0, 0);
             of.g_.reset();
             of.sum_.clear();
         }
@@ -212,10 +212,10 @@ private:
             "seed",   "training step", "precision", "epsilon", "columns",
             "shards", "pack",          "ordered",   "overlap", "the number of weights"};
         constexpr std::size_t epsilon = 3;
-        const std::array own = {g_.seed(),
+        const std::array own = {g_.options().seed,
                                 g_.training_step(),
-                                bits(g_.precision()),
-                                std::bit_cast<std::uint64_t>(g_.epsilon()),
+                                bits(g_.options().precision),
+                                std::bit_cast<std::uint64_t>(g_.options().epsilon),
                                 bits(o.columns),
                                 bits(o.shards),
                                 bits(o.pack),
@@ -302,7 +302,8 @@ private:
         std::vector<Numbers> own;
         {
             Within within{*this};
-            if (gradients && options_.overlap) g_.store().left = [this](int node) { sum_.left(node); };
+            if (gradients && options_.overlap)
+                graph::Inspect::store(g_).left = [this](int node) { sum_.left(node); };
             for (Index shard = mine_.first; shard < mine_.last; ++shard) {
                 const Index first = first_column(shard), columns = first_column(shard + 1) - first;
                 text::Batch part = batch;
@@ -311,9 +312,9 @@ private:
                 part.predicted =
                     columns * part.target.time - std::count(target_.begin(), target_.end(), not_predicted);
                 g_.training_step(within.step);
-                g_.columns(first, options_.columns);
+                g_.shard(first, options_.columns);
                 carry_in(first, columns, batch.first);
-                if (gradients) g_.summed_over(columns, 0);  // unless the pass runs backward
+                if (gradients) group_.summed_over(columns, 0);  // unless the pass runs backward
                 Numbers numbers{};
                 if constexpr (std::is_void_v<Result>) pass(part);
                 else numbers = pass(part);
@@ -327,8 +328,9 @@ private:
             }
             if (gradients) {
                 sum_.finish();
-                g_.store().columns = options_.columns;  // for an update none of whose gradients counts
-                g_.store().predicted = batch.predicted;
+                graph::Inspect::store(g_).columns =
+                    options_.columns;  // for an update none of whose gradients counts
+                graph::Inspect::store(g_).predicted = batch.predicted;
             }
             keep_states(batch.first);
             within.failed = false;
@@ -339,7 +341,7 @@ private:
 
     // A gradient that is not sent would be that of this rank's shards, and the ranks would part.
     void require_none_left() {
-        for (const auto& p : g_.store().parameters)
+        for (const auto& p : graph::Inspect::store(g_).parameters)
             if (p.counts()) {
                 g_.parameters().clear_gradients();
                 throw UsageError(
@@ -388,7 +390,7 @@ Perplexity evaluate(DataParallel<T, C>& parallel, Loss<T> l, Tokens x, Tokens y,
     for (const auto& batch : batches) {
         const auto [nats, tokens] = parallel.each(batch, [&](const text::Batch& part) {
             g.forward(l, {x, part.input}, {y, part.target});
-            return std::array{g.cross_entropy(l), static_cast<double>(g.predicted(l))};
+            return std::array{g.result(l).cross_entropy(), static_cast<double>(g.result(l).predicted())};
         });
         p.add(nats, static_cast<Index>(tokens));
         if (parallel.sum(std::array{go_on(batch.index + 1, batches.count()) ? 0. : 1.})[0] > 0) break;

@@ -192,7 +192,7 @@ private:
     }
 
     // Notes what the gradients of this shard are summed over, before they are cleared with that. Where they have been, the
-    // earlier note holds, unless Graph::summed_over has set other numbers since.
+    // earlier note holds, unless Parameters::summed_over has set other numbers since.
     void note_counts() {
         for (std::size_t k = 0; k < counts_.size(); ++k)
             if (const auto& p = group_[k]; p.columns > 0 || p.predicted > 0)

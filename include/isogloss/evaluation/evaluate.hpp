@@ -18,14 +18,14 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// If nodes that carry a state were added meanwhile, all states start from zero.
 template <class T> class [[nodiscard]] Evaluation {
 public:
-    explicit Evaluation(Graph<T>& g) : g_(g), training_(g.training()), states_(g.carried()) {
+    explicit Evaluation(Graph<T>& g) : g_(g), training_(g.training()), states_(g.states().saved()) {
         g_.training(false);
         g_.reset();
     }
     ~Evaluation() {
         g_.training(training_);
         try {
-            g_.carry(states_);
+            g_.states().restore(states_);
         } catch (const UsageError&) {
             g_.reset();
         }
@@ -53,7 +53,7 @@ Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches ba
     Perplexity p;
     for (const auto& batch : batches) {
         g.forward(l, {x, batch.input}, {y, batch.target});
-        p.add(g.cross_entropy(l), g.predicted(l));
+        p.add(g.result(l).cross_entropy(), g.result(l).predicted());
         if (!go_on(batch.index + 1, batches.count())) break;
     }
     return p;

@@ -33,8 +33,8 @@ private:
 
 /// Throws UsageError for an update whose weights are not those of the graph.
 template <class T, class Update> void require_own(const char* who, Graph<T>& g, const Update& update) {
-    if constexpr (requires { update.group().are_of(g.store()); })
-        if (!update.group().are_of(g.store()))
+    if constexpr (requires { update.group().are_of(graph::Inspect::store(g)); })
+        if (!update.group().are_of(graph::Inspect::store(g)))
             throw UsageError(who, ": the update moves '", update.group()[0].name,
                              "' of another graph; expected parameters of the graph that is evaluated");
 }
@@ -67,7 +67,7 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
     Perplexity p;
     for (const auto& batch : batches) {
         g.forward(l, {x, batch.input}, {y, batch.target});
-        p.add(g.cross_entropy(l), g.predicted(l));
+        p.add(g.result(l).cross_entropy(), g.result(l).predicted());
         if (!go_on(batch)) break;
         g.backward(l);
         update.step();

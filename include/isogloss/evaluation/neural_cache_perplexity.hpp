@@ -48,16 +48,17 @@ public:
     }
 
     /// Counts the last forward pass, which was for the CrossEntropy `l`: `h` is the input of its head
-    /// (Graph::hidden), `targets` [T, 1] are those fed to `l`. Targets of -1 are skipped. If it throws, the words
+    /// (`g.head(o).hidden()`), `targets` [T, 1] are those fed to `l`. Targets of -1 are skipped. If it throws, the words
     /// before the one in question are counted in all trials, the others in none.
     void add(Graph<T>& g, Loss<T> l, Seq<T> h, TokenBlock targets) {
         if (targets.batch != 1)
             throw UsageError("neural cache: found ", targets.batch,
                              " columns, expected 1: the window is the text right before a word");
-        if (g.value(l) != g.cross_entropy(l))
-            throw UsageError("neural cache: the loss is ", g.value(l), " nats, but its cross-entropy ",
-                             g.cross_entropy(l), "; give a CrossEntropy over the same logits");
-        const auto nats = g.by_token(l);
+        if (g.result(l).nats() != g.result(l).cross_entropy())
+            throw UsageError("neural cache: the loss is ", g.result(l).nats(),
+                             " nats, but its cross-entropy ", g.result(l).cross_entropy(),
+                             "; give a CrossEntropy over the same logits");
+        const auto nats = g.result(l).by_token();
         if (nats.shape(1) != 1 || targets.time != static_cast<Index>(nats.size()))
             throw UsageError("neural cache: found ", targets.time,
                              " targets in 1 column, expected those of the last pass, ", nats.shape(0), " in ",
@@ -107,7 +108,7 @@ private:
 /// Evaluation: from zero states and an empty cache, and with mode and states restored. Choose θ and λ on a
 /// validation text:
 ///
-///     const auto trials = evaluate_neural_cache(g, l, g.hidden(o), x, y, batches, 2000, {0.1, 0.3}, {0.05, 0.1});
+///     const auto trials = evaluate_neural_cache(g, l, g.head(o).hidden(), x, y, batches, 2000, {0.1, 0.3}, {0.05, 0.1});
 ///     const double theta = trials.best().flatness, lambda = trials.best().weight;
 ///
 /// `l` is a CrossEntropy, `h` the input of its head, `batches` have one column. `go_on(done, all)` is called

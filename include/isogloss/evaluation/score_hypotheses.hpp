@@ -128,7 +128,7 @@ private:
         const Index B = std::ssize(columns_), rows = std::ssize(input_), V = o_.vocabulary;
         for (Index first = 0, count; first < rows; first += count) {
             count = std::min(block_, rows - first);
-            g_.logits(o_, first, {logits_.data(), count, V});
+            g_.head(o_).logits(first, {logits_.data(), count, V});
             for (Index r = first; r < first + count; ++r) {
                 const T* const z = logits_.data() + (r - first) * V;
                 const T most = kernel::row_max(V, z);
@@ -149,7 +149,7 @@ private:
             branch(texts_, columns_[b], static_cast<Index>(b), depth_, next_);
         for (const Branch& c : next_) from_.push_back(c.from);
         columns_.swap(next_);
-        g_.copy_states(from_);
+        g_.states().copy(from_);
     }
 
     Graph<T>& g_;

@@ -42,13 +42,13 @@ template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p
 ///
 /// Throws UsageError for k outside 1 to V, and as Graph::log_probabilities does.
 template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits<T> o, Index k) {
-    g.store().require_own(o, "logits");
+    graph::Inspect::store(g).require_own(o, "logits");
     require("top_k", "k", k, 1, o.vocabulary);
-    const Index B = g.store().batch, V = o.vocabulary;
+    const Index B = graph::Inspect::store(g).batch, V = o.vocabulary;
     auto log_p = within_memory("top_k", bytes_of("top_k", {B, V}, sizeof(T)), [&] {
         return Tensor<T, 2>(std::array{static_cast<std::size_t>(B), static_cast<std::size_t>(V)});
     });
-    g.log_probabilities(o, g.store().rows() - B, {log_p.data(), B, V});
+    g.head(o).log_probabilities(graph::Inspect::store(g).rows() - B, {log_p.data(), B, V});
     std::vector<std::vector<Candidate>> best;
     for (Index b = 0; b < B; ++b) best.push_back(top_k(V, log_p.data() + b * V, k));
     return best;
@@ -56,13 +56,13 @@ template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits
 
 /// The same for a single column of the pass.
 template <class T> std::vector<Candidate> top_k(Graph<T>& g, Logits<T> o, Index k, Index column) {
-    g.store().require_own(o, "logits");
+    graph::Inspect::store(g).require_own(o, "logits");
     require("top_k", "k", k, 1, o.vocabulary);
-    const Index B = g.store().batch, V = o.vocabulary;
+    const Index B = graph::Inspect::store(g).batch, V = o.vocabulary;
     require("top_k", "column", column, 0, std::max<Index>(B, 1) - 1);
     auto log_p = within_memory("top_k", bytes_of("top_k", {V}, sizeof(T)),
                                [&] { return std::vector<T>(static_cast<std::size_t>(V)); });
-    g.log_probabilities(o, g.store().rows() - B + column, {log_p.data(), 1, V});
+    g.head(o).log_probabilities(graph::Inspect::store(g).rows() - B + column, {log_p.data(), 1, V});
     return top_k(V, log_p.data(), k);
 }
 

@@ -1,4 +1,4 @@
-/// @file graph/describe.hpp  A graph in words, and as a picture for Graphviz.
+/// @file graph/describe.hpp  A graph in words.
 #pragma once
 
 #include <cxxabi.h>
@@ -37,11 +37,11 @@ template <class T> std::string kind_of([[maybe_unused]] const NodeRecord<T>& n) 
 template <class T> std::vector<int> weights_of_no_node(const Graph<T>& g) {
     std::vector<int> found;
     int next = 0;
-    for (const auto& n : g.nodes()) {
+    for (const auto& n : Inspect::nodes(g)) {
         for (; next < n.first_parameter; ++next) found.push_back(next);
         next = n.last_parameter;
     }
-    for (; next < g.store().parameters.count(); ++next) found.push_back(next);
+    for (; next < Inspect::store(g).parameters.count(); ++next) found.push_back(next);
     return found;
 }
 
@@ -71,12 +71,6 @@ template <class T> std::string made_by(const Store<T>& store, const NodeRecord<T
     return made;
 }
 
-inline std::string in_dot(const std::string& text) {
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-    return quoted + "\"";
-}
-
 }  // namespace graph
 
 /// The contents of a graph, one line for each input, weight and node, each kind in order of creation:
@@ -91,12 +85,13 @@ inline std::string in_dot(const std::string& text) {
 /// of Graph::memory() that it takes: parameters with their gradients, sequences with their adjoints, memory of
 /// its own.
 template <class T> std::string describe(const Graph<T>& g) {
-    const auto& store = g.store();
+    const auto& store = graph::Inspect::store(g);
+    const auto& nodes = graph::Inspect::nodes(g);
     Index all = 0;
     for (const auto& p : store.parameters) all += p.size();
     std::string text = message("graph: T = ", g.capacity().time, ", B = ", g.capacity().batch, ", ", all,
                                " parameters", store.shared ? " of another graph" : "", ", ", g.memory(),
-                               " bytes", g.gradients() ? "" : ", for evaluation alone", "\n");
+                               " bytes", g.options().gradients ? "" : ", for evaluation alone", "\n");
     for (const auto& x : store.tokens) text += message("tokens ", x.name, ": below ", x.vocabulary, "\n");
     for (const auto& s : store.seqs)
         if (s.node < 0) text += message("input ", s.name, ": width ", s.width, "\n");
@@ -105,8 +100,8 @@ template <class T> std::string describe(const Graph<T>& g) {
         text += message("weight ", p.name, ": [", p.rows, ", ", p.cols, "], ", p.size(), " parameters",
                         p.trained ? "" : ", not trained", "\n");
     }
-    for (int id = 0; id < static_cast<int>(g.nodes().size()); ++id) {
-        const auto& n = g.nodes()[id];
+    for (int id = 0; id < static_cast<int>(nodes.size()); ++id) {
+        const auto& n = nodes[id];
         const std::string& name = store.node_names[id];
         std::string of, own;
         for (const auto& read : graph::read_by(store, n)) of += (of.empty() ? " of " : ", ") + read;
@@ -123,37 +118,6 @@ template <class T> std::string describe(const Graph<T>& g) {
         text += message("; ", n.bytes, " bytes\n");
     }
     return text;
-}
-
-/// The same as a picture, in the DOT language of Graphviz: `dot -Tsvg`. Nodes are boxes with their kind, outputs
-/// and parameters; inputs and weights made with Graph::weight are ellipses; arrows point to the reader.
-template <class T> std::string describe_as_dot(const Graph<T>& g) {
-    using graph::in_dot;
-    const auto& store = g.store();
-    std::string text = "digraph isogloss {\n    rankdir = BT\n    node [shape = box]\n";
-    const auto ellipse = [&](const std::string& name, const std::string& what) {
-        text += "    " + in_dot(name) + " [shape = ellipse, label = " + in_dot(name + ": " + what) + "]\n";
-    };
-    for (const auto& x : store.tokens) ellipse(x.name, message("tokens below ", x.vocabulary));
-    for (const auto& s : store.seqs)
-        if (s.node < 0) ellipse(s.name, message("width ", s.width));
-    for (const int i : graph::weights_of_no_node(g)) {
-        const auto& p = store.parameters[i];
-        ellipse(p.name, message("[", p.rows, ", ", p.cols, "]"));
-    }
-    for (int id = 0; id < static_cast<int>(g.nodes().size()); ++id) {
-        const auto& n = g.nodes()[id];
-        const std::string& name = store.node_names[id];
-        Index count = 0;
-        for (int i = n.first_parameter; i < n.last_parameter; ++i) count += store.parameters[i].size();
-        text += "    " + in_dot(name) + " [label = " +
-                in_dot(message(name, ": ", graph::kind_of(n), "; ", graph::made_by(store, n, id), "; ", count,
-                               " parameters")) +
-                "]\n";
-        for (const auto& read : graph::read_by(store, n))
-            text += "    " + in_dot(read) + " -> " + in_dot(name) + "\n";
-    }
-    return text + "}\n";
 }
 
 }}  // namespace isogloss

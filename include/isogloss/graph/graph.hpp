@@ -2,23 +2,32 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <isogloss/graph/builder.hpp>
-#include <isogloss/graph/logits.hpp>
+#include <isogloss/graph/head.hpp>
+#include <isogloss/graph/loss_result.hpp>
 #include <isogloss/graph/options.hpp>
 #include <isogloss/graph/runner.hpp>
 #include <isogloss/graph/select.hpp>
 #include <isogloss/graph/states.hpp>
-#include <isogloss/kernel/softmax.hpp>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+
+namespace graph {
+
+struct Inspect;
+
+/// To is a handle up to which a graph can run.
+template <class To, class T>
+concept IsTarget =
+    std::is_same_v<To, Loss<T>> || std::is_same_v<To, Logits<T>> || std::is_convertible_v<To, Seq<T>>;
+
+}  // namespace graph
 
 /// A model: tokens, weights and nodes, wired by handles, over float or double.
 ///
@@ -78,27 +87,26 @@ public:
 
     // --- running ----------------------------------------------------------------------------------
 
-    /// Runs the nodes that the loss needs, in order of creation, on the given inputs; returns the loss summed
-    /// over time and batch, in nats. In training mode a new step begins: masks are redrawn.
-    double forward(Loss<T> l, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
-                   const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
-        return forward(l, std::array{a, b, c, d, e, f});
+    /// Runs the nodes that a loss, a sequence or logits need, in order of creation, on up to six inputs. Of a loss it
+    /// returns the value, summed over time and batch, in nats; see value() for a sequence and head() for logits. In
+    /// training mode a new step begins: masks are redrawn.
+    template <class To>
+    requires graph::IsTarget<To, T>
+    auto forward(To to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {}, const Feed<T>& d = {},
+                 const Feed<T>& e = {}, const Feed<T>& f = {}) {
+        return forward(to, std::array{a, b, c, d, e, f});
     }
-    double forward(Loss<T> l, std::span<const Feed<T>> inputs);  ///< any number of inputs, see above
-    /// The same up to a sequence or to logits; nothing is returned, see value() and probabilities().
-    void forward(Seq<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
-                 const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
-        forward(to, std::array{a, b, c, d, e, f});
-    }
-    void forward(Logits<T> to, const Feed<T>& a, const Feed<T>& b = {}, const Feed<T>& c = {},
-                 const Feed<T>& d = {}, const Feed<T>& e = {}, const Feed<T>& f = {}) {
-        forward(to, std::array{a, b, c, d, e, f});
-    }                                                           ///< see above
-    void forward(Seq<T> to, std::span<const Feed<T>> inputs) {  ///< any number of inputs, see above
-        runner_.forward(record(to).node, inputs);
-    }
-    void forward(Logits<T> to, std::span<const Feed<T>> inputs) {  ///< see above
-        runner_.forward(record(to).node, inputs);
+    /// The same on any number of inputs.
+    template <class To>
+    requires graph::IsTarget<To, T>
+    auto forward(To to, std::span<const Feed<T>> inputs) {
+        if constexpr (std::is_same_v<To, Loss<T>>) {
+            const auto& asked = record(to);
+            runner_.forward(asked.node, inputs, to.id);
+            return asked.value;
+        } else {
+            runner_.forward(record(to).node, inputs);
+        }
     }
 
     /// Propagates a quantity backward from the loss that the last forward pass computed. Gradient adds to
@@ -114,23 +122,9 @@ public:
 
     /// Clears the carried states: the next pass starts from zero.
     void reset() { states_.reset(); }
-    /// The same for one column of the batch, from 0 to capacity().batch - 1.
-    void reset(Index column) { states_.reset(column); }
-    /// Copies the states of one column to another, as for search hypotheses with a common beginning.
-    void copy_state(Index from, Index to) { states_.copy(from, to); }
-    /// The same for the first columns at once: column b continues from what column from[b] carried before, so that
-    /// from = {2, 2, 0} makes two hypotheses of the third and one of the first. At most capacity().batch.
-    void copy_states(std::span<const Index> from) { states_.copy(from); }
-    /// The names of the carried sequences, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
-    std::vector<std::string> state_names() const { return states_.names(); }
-    /// The state that one of them carries into the next pass: a read-write view [capacity().batch, width].
-    auto state(std::string_view name) {
-        auto& s = states_.at(name);
-        return view({s.carried, store_.capacity.batch, s.width}, s.name);
-    }
-    /// A copy of the carried states; `carry` restores it.
-    Carried<T> carried() const { return states_.saved(); }
-    void carry(const Carried<T>& states) { states_.restore(states); }  ///< see carried()
+    /// What is carried from one pass to the next: cleared by columns, copied, read, written, saved.
+    graph::States<T>& states() { return states_; }
+    const graph::States<T>& states() const { return states_; }  ///< see above
 
     // --- modes ------------------------------------------------------------------------------------
 
@@ -141,8 +135,6 @@ public:
         store_.training = on;
     }
     bool training() const { return store_.training; }  ///< true at the start, false without gradients
-    /// Whether it computes gradients: GraphOptions::gradients, and false on shared weights.
-    bool gradients() const { return store_.gradients; }
     /// In checking mode every pass stops at the first input or node with a value or adjoint that is not
     /// finite and throws NumericError naming it, the step and the batch row.
     void checking(bool on) { runner_.checking = on; }
@@ -154,23 +146,16 @@ public:
     /// to other passes: masks and samples are drawn as for the whole batch, so that the gradients of the parts,
     /// each at the same training_step(), sum to that of the whole. With GraphOptions::epsilon they do so in expectation:
     /// which blocks of rows are sampled depends on the rows. all = 0: a pass is a whole batch, as initially. Carried states
-    /// stay with the columns of the graph, not with those of the batch: carried() and carry() them around each part.
-    /// Throws UsageError for numbers below 0 or above 2³¹; forward throws it for columns beyond `all`.
-    void columns(Index first, Index all);
-    /// Sets the columns and predicted positions, at least 0, by which updates divide, where they are not those of the
-    /// backward passes since the gradients were cleared, which are counted: for gradients summed elsewhere, or if passes
-    /// share their columns (the segments of a text one after another, several losses of one batch). A later backward pass
-    /// adds its own to them.
-    void summed_over(Index columns, Index predicted);
-    /// Seed of initial values and masks.
-    std::uint64_t seed() const { return store_.seed; }
+    /// stay with the columns of the graph, not with those of the batch: states().saved() and restore() them around each
+    /// part. Throws UsageError for numbers below 0 or above 2³¹; forward throws it for columns beyond `all`.
+    void shard(Index first, Index all);
 
     // --- inspection -------------------------------------------------------------------------------
 
     Capacity capacity() const { return store_.capacity; }
-    /// Precision::full or bf16: what `automatic` resolved to.
-    Precision precision() const { return store_.precision; }
-    double epsilon() const { return store_.epsilon; }  ///< as in GraphOptions
+    /// The options it was made with. Those of a graph on shared weights have the seed of the owner and no gradients;
+    /// `precision` is full or bf16, what `automatic` resolved to.
+    GraphOptions options() const { return graph::options_of(store_); }
     /// Parameters whose names match a pattern in which '*' stands for any run of characters, or one of several:
     /// "lstm*.U, softmax.*". A pattern that begins with '!' removes what matches from those before it or, if it is
     /// first, from all: "!E". A pattern that matches no name is an error, and so is an empty group.
@@ -179,6 +164,9 @@ public:
     Parameter<T>& parameter(std::string_view name) { return store_[weight(name)]; }
     /// The handle of a parameter by its exact name, for sharing one that a node made.
     Weight<T> weight(std::string_view name) { return graph::weight_named(store_, name); }
+    /// The handle of a sequence by its full name, such as "lstm1.h" or the gates "lstm1.z": value() gives its
+    /// contents after the last pass, if that ran the node. Throws UsageError, which lists the names, for others.
+    Seq<T> sequence(std::string_view name) const { return graph::sequence_named(store_, name); }
 
     /// All current weights, for other graphs to be built on; see SharedWeights.
     SharedWeights<T> shared_weights() const {
@@ -219,57 +207,24 @@ public:
     }
     auto modulus(Seq<T> a) { return back_view<Modulus>("modulus", a); }  ///< see above
 
-    /// The full names of all sequences, in order of creation: inputs, and those of nodes, such as "lstm1.h",
-    /// "lstm1.c" or the gates "lstm1.z".
-    std::vector<std::string> sequence_names() const;
-    /// The handle of a sequence by its full name: value() gives its contents after the last pass, if that ran the
-    /// node. Throws UsageError for other names.
-    Seq<T> sequence(std::string_view name) const { return graph::sequence_named(store_, name); }
-
     /// A copy of a dropout mask in the last pass, by its full name such as "lstm1.mask", [groups · B, width]: row
     /// g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or 1/keep, and 1 if
     /// no mask was active: in evaluation, or with keep = 1. Throws UsageError for other names, and if the last
     /// pass did not run its node or failed.
     Tensor<T, 2> mask(std::string_view name) const;
 
-    /// The loss of the last forward pass, summed over time and batch, in nats. Throws UsageError if that pass did not
-    /// run it or failed.
-    double value(Loss<T> l) const { return require_reached("value", record(l).node), record(l).value; }
-    /// The plain cross-entropy Σ -log p(y_t) within a loss, in nats, without what is added to it and how it is
-    /// weighted there: the basis of perplexity. Throws UsageError for a loss that has none, and if the last pass did
-    /// not run it or failed.
-    double cross_entropy(Loss<T> l) const;
-    /// Positions that counted in a loss: targets other than not_predicted. Throws likewise.
-    Index predicted(Loss<T> l) const {
-        return require_reached("predicted", record(l).node), record(l).predicted;
+    /// What the last forward pass computed of a loss: nats, cross-entropy, predicted positions, the loss of each.
+    /// Throws UsageError if that pass did not run it or failed.
+    graph::LossResult result(Loss<T> l) const {
+        const auto& asked = record(l);
+        runner_.require_reached("result", asked.node);
+        return {asked, store_.time, store_.batch};
     }
-    /// The loss of each position [T, B] in nats, 0 where nothing is predicted. Throws likewise.
-    auto by_token(Loss<T> l) const;
-
-    /// softmax(o / temperature) after a forward pass that reached o, for positions [first, first + count)
-    /// counted over time and batch, into out [count, V]. Only here do probabilities exist as an array; request
-    /// only the rows needed.
-    void probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
-    Tensor<T, 2> probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
-    /// log softmax(o / temperature) likewise, in nats: also for words whose probability underflows T.
-    void log_probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature = 1);
-    Tensor<T, 2> log_probabilities(Logits<T> o, double temperature = 1);  ///< all positions, [T·B, V]
-    /// The logits themselves, likewise.
-    void logits(Logits<T> o, Index first, MatrixRef<T> out);
-    Tensor<T, 2> logits(Logits<T> o);  ///< all positions, [T·B, V]
-
-    /// The sequence from which a head computes its logits.
-    Seq<T> hidden(Logits<T> o) { return record(o).hidden; }
+    /// A head after a forward pass that reached it: its probabilities and logits, for the rows asked for.
+    graph::Head<T> head(Logits<T> o) { return {store_, runner_, record(o)}; }
 
     /// Bytes of the arena: weights unless shared, gradients, activations.
     std::size_t memory() const { return store_.arena.size(); }
-    /// Whether no node has written beyond the ends of its blocks; for tests.
-    bool guards_intact() const { return store_.arena.guards_intact(); }
-
-    /// The internals, for files and updates.
-    graph::Store<T>& store() { return store_; }
-    const graph::Store<T>& store() const { return store_; }              ///< see above
-    const Array<graph::NodeRecord<T>>& nodes() const { return nodes_; }  ///< see above
 
 private:
     auto view(MatrixRef<T> m, const std::string& name) {
@@ -284,13 +239,8 @@ private:
         return store_.require_own(l, "loss"), store_.losses[l.id];
     }
 
-    void require_reached(std::string_view who, int node) const {
-        if (!runner_.reached(node))
-            throw UsageError(who, ": the last forward pass did not reach '", store_.node_names[node],
-                             "', or failed; call forward for it, or for what depends on it, first");
-    }
     void require_held(std::string_view who, const graph::SeqRecord<T>& a) const {
-        if (a.node >= 0) require_reached(who, a.node);
+        if (a.node >= 0) runner_.require_reached(who, a.node);
         else if (!a.fed || runner_.failed())
             throw UsageError(who, ": the last forward pass had no input '", a.name,
                              "', or failed; call forward with it first");
@@ -310,9 +260,7 @@ private:
     void require_gradients(std::string_view who) const {
         if (!store_.gradients) graph::refuse_gradients(who);
     }
-    template <class Finish> void rows_of_logits(std::string_view who, Logits<T> o, Index first,
-                                                MatrixRef<T> out, double temperature, Finish&& finish);
-    template <class Fill> Tensor<T, 2> all_positions(std::string_view who, Logits<T> o, Fill&& fill);
+    friend struct graph::Inspect;
 
     const std::shared_ptr<graph::Store<T>> shared_store_ = std::make_shared<graph::Store<T>>();
     graph::Store<T>& store_ = *shared_store_;  // groups of parameters keep it alive
@@ -346,12 +294,6 @@ template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision
 
 // --- running --------------------------------------------------------------------------------------
 
-template <class T> double Graph<T>::forward(Loss<T> l, std::span<const Feed<T>> inputs) {
-    const auto& asked = record(l);
-    runner_.forward(asked.node, inputs, l.id);
-    return asked.value;
-}
-
 template <class T> double Graph<T>::forward_again(Loss<T> l, Seq<T> from) {
     const auto& asked = record(l);
     runner_.require_ran(asked, "forward_again");
@@ -367,29 +309,15 @@ template <class T> template <class Quantity> void Graph<T>::backward(Loss<T> l, 
     runner_.template backward<Quantity>(asked, down_to.id < 0 ? -1 : record(down_to).node);
 }
 
-template <class T> void Graph<T>::columns(Index first, Index all) {
+template <class T> void Graph<T>::shard(Index first, Index all) {
     constexpr Index most = Index{1} << 31;  // so that positions of random numbers do not overflow
-    require("columns", "first", first, 0, most);
-    require("columns", "all", all, 0, most);
+    require("shard", "first", first, 0, most);
+    require("shard", "all", all, 0, most);
     store_.first_column = all > 0 ? first : 0;
     store_.all_columns = all;
 }
 
-template <class T> void Graph<T>::summed_over(Index columns, Index predicted) {
-    require("summed_over", "columns", columns, 0);
-    require("summed_over", "predicted", predicted, 0);
-    store_.columns = columns;
-    store_.predicted = predicted;
-    for (auto& p : store_.parameters) p.columns = columns, p.predicted = predicted;
-}
-
 // --- inspection -----------------------------------------------------------------------------------
-
-template <class T> std::vector<std::string> Graph<T>::sequence_names() const {
-    std::vector<std::string> names;
-    for (const auto& s : store_.seqs) names.push_back(s.name);
-    return names;
-}
 
 template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
     const auto at =
@@ -399,7 +327,7 @@ template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
     const auto id = static_cast<int>(at - store_.masks.begin());
     for (std::size_t n = 0; n < nodes_.size(); ++n)
         if (id >= nodes_[n].first_mask && id < nodes_[n].last_mask)
-            require_reached("mask", static_cast<int>(n));
+            runner_.require_reached("mask", static_cast<int>(n));
     const Index rows = at->groups * store_.batch;
     Tensor<T, 2> out({static_cast<std::size_t>(rows), static_cast<std::size_t>(at->width)});
     if (at->active) std::copy_n(at->value, rows * at->width, out.data());
@@ -407,91 +335,15 @@ template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
     return out;
 }
 
-template <class T> double Graph<T>::cross_entropy(Loss<T> l) const {
-    const auto& asked = record(l);
-    require_reached("cross_entropy", asked.node);
-    if (std::isnan(asked.cross_entropy))
-        throw UsageError(
-            "cross_entropy: loss '", asked.name,
-            "' has computed none. CrossEntropy and AugmentedLoss have one after their forward pass, a sum "
-            "of losses has none of its own; a loss of your own reports one by set_cross_entropy, or is "
-            "evaluated by a CrossEntropy on the same logits");
-    return asked.cross_entropy;
-}
+namespace graph {
 
-template <class T> auto Graph<T>::by_token(Loss<T> l) const {
-    const auto& asked = record(l);
-    if (!asked.by_token) throw UsageError("by_token: node '", asked.name, "' keeps no loss per position");
-    require_reached("by_token", asked.node);
-    return matrix_view(static_cast<const double*>(asked.by_token), store_.time, store_.batch);
-}
+/// What the other rooms of the library see of a graph, beyond what it offers to all: files, metrics, checks, several
+/// ranks. Internal: records and their fields change without notice.
+struct Inspect {
+    template <class T> static Store<T>& store(Graph<T>& g) { return g.store_; }
+    template <class T> static const Store<T>& store(const Graph<T>& g) { return g.store_; }
+    template <class T> static const Array<NodeRecord<T>>& nodes(const Graph<T>& g) { return g.nodes_; }
+};
 
-template <class T>
-void Graph<T>::probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature) {
-    rows_of_logits("probabilities", o, first, out, temperature,
-                   [&](T* z) { return kernel::softmax(out.cols, z, static_cast<T>(1 / temperature)); });
-}
-template <class T>
-void Graph<T>::log_probabilities(Logits<T> o, Index first, MatrixRef<T> out, double temperature) {
-    rows_of_logits("log_probabilities", o, first, out, temperature,
-                   [&](T* z) { return kernel::log_softmax(out.cols, z, static_cast<T>(1 / temperature)); });
-}
-template <class T> void Graph<T>::logits(Logits<T> o, Index first, MatrixRef<T> out) {
-    rows_of_logits("logits", o, first, out, 1, [&](const T* z) {
-        return kernel::first_non_finite(out.cols, z) < out.cols ? std::numeric_limits<double>::quiet_NaN()
-                                                                : 0.0;
-    });
-}
-template <class T> Tensor<T, 2> Graph<T>::probabilities(Logits<T> o, double temperature) {
-    return all_positions("probabilities", o, [&](MatrixRef<T> p) { probabilities(o, 0, p, temperature); });
-}
-template <class T> Tensor<T, 2> Graph<T>::log_probabilities(Logits<T> o, double temperature) {
-    return all_positions("log_probabilities", o,
-                         [&](MatrixRef<T> p) { log_probabilities(o, 0, p, temperature); });
-}
-template <class T> Tensor<T, 2> Graph<T>::logits(Logits<T> o) {
-    return all_positions("logits", o, [&](MatrixRef<T> z) { logits(o, 0, z); });
-}
-
-// Computes rows of logits and applies `finish` to each, which returns NaN for a row that is not finite.
-template <class T> template <class Finish>
-void Graph<T>::rows_of_logits(std::string_view who, Logits<T> o, Index first, MatrixRef<T> out,
-                              double temperature, Finish&& finish) {
-    const auto& head = record(o);
-    require_reached(who, head.node);
-    if (const T inverse = static_cast<T>(1 / temperature);
-        !(inverse >= std::numeric_limits<T>::min() && std::isfinite(inverse)))
-        throw UsageError(who, ": found temperature ", temperature,
-                         ", expected a number above 0 whose inverse is within the range of the graph's "
-                         "scalar type");
-    if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head.vocabulary ||
-        out.transposed)
-        throw UsageError(who, ": ", out.rows, " rows from ", first, " on into [", out.rows, ", ", out.cols,
-                         "] with rows ", out.stride, " apart", out.data ? "" : " and null data",
-                         "; expected rows within 0 to ", store_.rows(), ", ", head.vocabulary,
-                         " columns, and memory for them");
-    const BlasOnOneThread blas;
-    const SubnormalsAreZero flush;
-    const auto table = store_[head.table].values();
-    graph::logits<T>({store_.value(head.hidden.id) + first * table.cols, out.rows, table.cols}, table,
-                     head.bias.id >= 0 ? store_[head.bias].value : nullptr, out, nullptr, 0, Precision::full,
-                     store_[head.table].packed_transpose);
-    for (Index r = 0; r < out.rows; ++r)
-        if (std::isnan(finish(out.row(r))))
-            throw NumericError(who, ": the logits of '", head.name, "' are not finite at row ", first + r,
-                               ". ",
-                               runner_.not_finite_before(
-                                   "Inputs, weights and carried states are finite, but not their products: "
-                                   "return to smaller weights."));
-}
-template <class T> template <class Fill>
-Tensor<T, 2> Graph<T>::all_positions(std::string_view who, Logits<T> o, Fill&& fill) {
-    const Index rows = store_.rows(), V = record(o).vocabulary;
-    auto all = within_memory(who, bytes_of(who, {rows, V}, sizeof(T)), [&] {
-        return Tensor<T, 2>(std::array{static_cast<std::size_t>(rows), static_cast<std::size_t>(V)});
-    });
-    fill(MatrixRef<T>{all.data(), rows, V});
-    return all;
-}
-
+}  // namespace graph
 }}  // namespace isogloss

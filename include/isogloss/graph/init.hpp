@@ -38,13 +38,6 @@ inline Init constant(double value) {
     return [value](const Random&, Index, Index, Index, Index) { return value; };
 }
 
-/// Uniform with variance 2 / (rows + cols).   [Glorot, Bengio 2010, eq. (16)]
-inline Init glorot() {
-    return [](const Random& r, Index rows, Index cols, Index i, Index j) {
-        return std::sqrt(6.0 / static_cast<double>(rows + cols)) * (2 * r.uniform(i * cols + j) - 1);
-    };
-}
-
 /// A multiple of the identity in each square block of a matrix [n, k n]; a taller one is zero below the square.
 inline Init identity(double scale = 1) {
     return [scale](const Random&, Index rows, Index, Index i, Index j) { return j % rows == i ? scale : 0; };

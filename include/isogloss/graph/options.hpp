@@ -78,5 +78,16 @@ template <class T> void configure(Store<T>& store, GraphOptions options) {
         store.budget = std::min(*options.budget, most / 4);  // "no limit", but sums of it do not overflow
 }
 
+/// The options of the graph with this store: see Graph::options.
+template <class T> GraphOptions options_of(const Store<T>& store) {
+    return {.time = store.capacity.time,
+            .batch = store.capacity.batch,
+            .seed = store.seed,
+            .budget = store.budget,
+            .precision = store.precision,
+            .epsilon = store.epsilon,
+            .gradients = store.gradients};
+}
+
 }  // namespace graph
 }}  // namespace isogloss

@@ -285,7 +285,7 @@ public:
     }
 
     /// The columns and predicted positions of all backward passes that reached the group since its gradients were
-    /// cleared (of the member with most, if they were not cleared or reached together), or what Graph::summed_over has set; of the last backward
+    /// cleared (of the member with most, if they were not cleared or reached together), or what was set; of the last backward
     /// pass where no gradient counts or it was not made by one.
     SummedOver summed_over() const {
         SummedOver most;
@@ -293,6 +293,16 @@ public:
             if (p->counts())
                 most = {std::max(most.columns, p->columns), std::max(most.predicted, p->predicted)};
         return most.columns > 0 ? most : SummedOver{store_->columns, store_->predicted};
+    }
+    /// Sets the columns and predicted positions, at least 0, by which updates divide, where they are not those of the
+    /// backward passes since the gradients were cleared, which are counted: for gradients summed elsewhere, or if passes
+    /// share their columns (the segments of a text one after another, several losses of one batch). A later backward pass
+    /// adds its own to them.
+    void summed_over(Index columns, Index predicted) const {
+        require("summed_over", "columns", columns, 0);
+        require("summed_over", "predicted", predicted, 0);
+        store_->columns = columns, store_->predicted = predicted;
+        for (auto* p : members_) p->columns = columns, p->predicted = predicted;
     }
     /// Whether a backward pass of gradients ran after the last forward pass of the graph.
     bool carried() const { return store_->carried(0); }

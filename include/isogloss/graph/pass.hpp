@@ -61,7 +61,7 @@ public:
     }
 
     /// Row r of this pass, and the number of rows, counted over all columns of the batch of which the pass may be
-    /// a part (Graph::columns): index random numbers by these.
+    /// a part (Graph::shard): index random numbers by these.
     Index row_in_batch(Index r) const { return store_.row_in_batch(r); }
     Index rows_in_batch() const { return store_.time * store_.columns_in_batch(); }  ///< see above
 

@@ -26,6 +26,12 @@ public:
     /// Whether the last forward pass ran a node.
     bool reached(int node) const { return last_ >= 0 && at(node).needed; }
 
+    void require_reached(std::string_view who, int node) const {
+        if (!reached(node))
+            throw UsageError(who, ": the last forward pass did not reach '", name(node),
+                             "', or failed; call forward for it, or for what depends on it, first");
+    }
+
     /// Sets the upstream gradient of every loss when `asked` is differentiated; -1: none is.
     void set_upstream(int asked) {
         for (auto& l : store_.losses) l.upstream = 0;
@@ -50,7 +56,7 @@ public:
         for (const auto& f : feeds) feed(f);
         if (store_.batch > store_.columns_in_batch() - store_.first_column)
             throw UsageError("forward: ", store_.batch, " columns from column ", store_.first_column,
-                             " on exceed the batch of ", store_.all_columns, " columns set by columns()");
+                             " on exceed the batch of ", store_.all_columns, " columns set by shard()");
         if (checking)
             if (const std::string cause = not_finite_input(); !cause.empty())
                 throw NumericError("forward: ", cause);
@@ -163,7 +169,7 @@ public:
                 if (bad != n)
                     return message("The carried state '", s.name, "' was ", before[bad],
                                    " before the pass, in batch row ", bad / s.width, ", unit ", bad % s.width,
-                                   ": an earlier pass left it so. Call reset(), or carry() a finite state.");
+                                   ": an earlier pass left it so. Call reset(), or restore a finite state.");
             }
         return std::string(otherwise);
     }

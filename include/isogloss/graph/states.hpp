@@ -6,6 +6,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/graph/parameters.hpp>
 #include <isogloss/graph/store.hpp>
+#include <isogloss/tensor.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,30 +22,35 @@ template <class T> struct Carried {
 
 namespace graph {
 
-/// The carried states of a graph; Graph documents each function.
+/// The states that a graph carries into the next pass, see Graph::states. Columns are 0 to capacity().batch - 1.
 template <class T> class States {
 public:
     explicit States(Store<T>& store) : store_(store) {}
 
+    /// Clears all of them: the next pass starts from zero.
     void reset() {
         for_each([&](auto& s) { std::fill_n(s.carried, size(s), T(0)); });
     }
+    /// Clears those of one column.
     void reset(Index column) {
         require_column("reset", column);
         for_each([&](auto& s) { std::fill_n(s.carried + column * s.width, s.width, T(0)); });
     }
+    /// Copies the states of one column to another, as for search hypotheses with a common beginning.
     void copy(Index from, Index to) {
-        require_column("copy_state", from);
-        require_column("copy_state", to);
+        require_column("copy", from);
+        require_column("copy", to);
         if (from != to)
             for_each(
                 [&](auto& s) { std::copy_n(s.carried + from * s.width, s.width, s.carried + to * s.width); });
     }
+    /// The same for the first columns at once: column b continues from what column from[b] carried before, so that
+    /// from = {2, 2, 0} makes two hypotheses of the third and one of the first.
     void copy(std::span<const Index> from) {
         if (std::ssize(from) > store_.capacity.batch)
-            throw UsageError("copy_states: found ", from.size(), " columns, expected at most ",
+            throw UsageError("copy: found ", from.size(), " columns, expected at most ",
                              store_.capacity.batch, ", the capacity of the graph");
-        for (const Index column : from) require_column("copy_states", column);
+        for (const Index column : from) require_column("copy", column);
         std::vector<T> before;
         for_each([&](auto& s) {
             before.assign(s.carried, s.carried + size(s));
@@ -53,34 +59,39 @@ public:
         });
     }
 
+    /// The names of the carried sequences, such as "lstm1.h" and "lstm1.c", in the order of Carried::values.
     std::vector<std::string> names() const {
         std::vector<std::string> out;
         for_each([&](auto& s) { out.push_back(s.name); });
         return out;
     }
-    SeqRecord<T>& at(std::string_view name) const {
+    /// What one of them carries into the next pass: a read-write view [capacity().batch, width].
+    auto at(std::string_view name) {
         for (auto& s : store_.seqs)
-            if (s.carried && s.name == name) return s;
+            if (s.carried && s.name == name)
+                return MatrixView<T>(s.carried, store_.capacity.batch, s.width, &s.name);
         throw UsageError("state: no carried sequence is named '", name, "'. There are: ", names_of(names()));
     }
 
+    /// A copy of all of them; restore() takes it back.
     Carried<T> saved() const {
         Carried<T> c;
         for_each([&](auto& s) { c.values.emplace_back(s.carried, s.carried + size(s)); });
         return c;
     }
+    /// Throws UsageError for states of other layers or of another capacity.
     void restore(const Carried<T>& states) {
         std::size_t i = 0;
         for_each([&](auto& s) {
             const Index found = i < states.values.size() ? std::ssize(states.values[i]) : 0;
             if (i == states.values.size() || found != size(s))
-                throw UsageError("carry: the states do not fit this graph at '", s.name, "': found ", found,
+                throw UsageError("restore: the states do not fit this graph at '", s.name, "': found ", found,
                                  " numbers, expected [", store_.capacity.batch, ", ", s.width,
                                  "]; take them from a graph of the same layers and capacity");
             ++i;
         });
         if (i != states.values.size())
-            throw UsageError("carry: found ", states.values.size(), " states, expected ", i);
+            throw UsageError("restore: found ", states.values.size(), " states, expected ", i);
         i = 0;
         for_each([&](auto& s) { std::ranges::copy(states.values[i++], s.carried); });
     }

@@ -51,7 +51,7 @@ public:
     /// A graph: its parameters, and under "state/" its seed, step counter and carried states. At most one per
     /// checkpoint.
     template <class T> Checkpoint& model(Graph<T>& g) {
-        auto& store = g.store();
+        auto& store = graph::Inspect::store(g);
         add([&store](Parts& to) {
             for (auto& p : store.parameters) {
                 to.array("", p.name, p.value, {p.rows, p.cols});

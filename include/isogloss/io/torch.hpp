@@ -74,7 +74,7 @@ template <class T> Parameter<T>* parameter_of(Graph<T>& g, const TorchLayer& l, 
         return found == all.end() ? nullptr : *found;
     };
     if (part.bias) {
-        const auto& nodes = g.store().node_names;
+        const auto& nodes = graph::Inspect::store(g).node_names;
         if (std::ranges::find(nodes, l.ours) == nodes.end())
             throw UsageError(who, ": there is no node '", l.ours, "'; there are: ", graph::names_of(nodes));
         if (l.type == Torch::head && named(l.ours + ".P"))
@@ -231,9 +231,9 @@ private:
 ///          DynamicUpdate or WeightDrop.
 template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
                                                                      const std::vector<TorchLayer>& layers) {
-    if (g.store().shared)
+    if (graph::Inspect::store(g).shared)
         throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
-    graph::require_lasting(g.store().parameters, "read_torch", "read");
+    graph::require_lasting(graph::Inspect::store(g).parameters, "read_torch", "read");
     detail::TorchReading<T> reading(file, g);
     for (const TorchLayer& l : layers) reading.read(l);
     reading.set();
@@ -247,7 +247,7 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
 ///          of a DynamicUpdate or WeightDrop; else as write_safetensors.
 template <class T>
 void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
-    graph::require_lasting(g.store().parameters, "write_torch", "write");
+    graph::require_lasting(graph::Inspect::store(g).parameters, "write_torch", "write");
     std::vector<std::vector<T>> owned;
     std::vector<TensorView> tensors;
     for (const TorchLayer& l : layers) {

@@ -89,9 +89,9 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     require(who, "rms", names.rms, Exclusive{0});
     require(who, "gain", names.gain, 0);
     require(who, "power", names.power, 0, 1);
-    if (g.store().shared)
+    if (graph::Inspect::store(g).shared)
         throw UsageError(who, ": the graph is on shared weights; start the graph that owns them");
-    graph::require_lasting(g.store().parameters, who, "start");
+    graph::require_lasting(graph::Inspect::store(g).parameters, who, "start");
     require_states(steady, h, who);
     if (rows(xx_filtered) != h || cols(xx_filtered) != h)
         throw UsageError(who, ": found covariances [", rows(xx_filtered), ", ", cols(xx_filtered),

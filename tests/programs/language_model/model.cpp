@@ -116,8 +116,9 @@ TEST_CASE("The soft term is what the loss has beside the weighted cross-entropy"
         Built built(options);
         Health health;
         const double hard = options.loss == "mixture" ? 1 - *options.beta : 1;
-        health.add(built.g.value(built.model.text) - hard * built.g.cross_entropy(built.model.text),
-                   double(built.g.predicted(built.model.text)), {});
+        health.add(
+            built.g.result(built.model.text).nats() - hard * built.g.result(built.model.text).cross_entropy(),
+            double(built.g.result(built.model.text).predicted()), {});
         return health.soft_term();
     };
     const double with_alpha = soft(o);
@@ -185,7 +186,7 @@ TEST_CASE("Penalties, masks and dropped words are those of their options", "[lan
             const double now = h(r, i), before = r < 2 ? 0 : h(r - 2, i);
             size += now * now, change += (now - before) * (now - before);
         }
-    REQUIRE(built.nats - built.g.value(built.model.text) ==
+    REQUIRE(built.nats - built.g.result(built.model.text).nats() ==
             Approx((2 * size + 3 * change) / 4).epsilon(1e-5));
     o.keep_words = 1e-9;
     Built none(o);

@@ -38,7 +38,7 @@ template <class T, template <class> class Node> struct Passed {
 
 template <class T, template <class> class Node> void agrees(bool full, bool rbpm) {
     Passed<T, Node> n;
-    auto& store = n.g.store();
+    auto& store = graph::Inspect::store(n.g);
     const auto& record = edge_record(n.g);
     const auto& e = record.edges;
     const bool gated = record.rho.id < 0;

@@ -110,7 +110,7 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
     step.solve();
     const auto& record = edge_record(n.g);
     const auto& e = record.edges;
-    auto& store = n.g.store();
+    auto& store = graph::Inspect::store(n.g);
     const Index R = N + e.count();
     const Numbers GP = gradient(n.g, "net.P"), Gb = gradient(n.g, "net.b");
     for (Index j = 0; j < N; ++j) {

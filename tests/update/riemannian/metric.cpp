@@ -71,7 +71,8 @@ TEMPLATE_TEST_CASE("Units without data have a step of 0 without damping", "[riem
     for (std::size_t r = 0; r < m.weights.size(); ++r)
         if (r % 2 == 0) m.weights[r] = 0;  // a unit without a gradient
     const auto group = m.g.parameters("map.*");
-    UnitMetric<TestType> metric(m.g.store(), group, m.g.store().units[0], UnitModulus::ruop, form);
+    UnitMetric<TestType> metric(graph::Inspect::store(m.g), group, graph::Inspect::store(m.g).units[0],
+                                UnitModulus::ruop, form);
     m.backward();
     metric.add(1);
     std::vector<std::vector<TestType>> steps;
@@ -101,7 +102,8 @@ TEST_CASE("Inputs selected by tokens have sums for each symbol, and none with th
     g.forward(l, {u, in.data(), T, B}, {x, {symbols.data(), T, B}}, {w, weights.data(), T, B});
     g.backward(l);
     const auto group = g.parameters("map.*");
-    UnitMetric<double> metric(g.store(), group, g.store().units[0], UnitModulus::ruop, form);
+    UnitMetric<double> metric(graph::Inspect::store(g), group, graph::Inspect::store(g).units[0],
+                              UnitModulus::ruop, form);
     metric.add(2);
     metric.clear(0.5);
     metric.clear(0.5);

@@ -69,7 +69,8 @@ template <class Number> std::map<std::string, Numbers> sums(Riemannian<Number>& 
 // Those of one pass, by a metric that has seen no other.
 template <class Number, template <class> class Node>
 std::map<std::string, Numbers> once(Columns<Number, Node>& n, UnitModulus modulus, MetricForm form) {
-    EdgeMetric<Number> metric(n.g.store(), n.g.parameters("net.*"), edge_record(n.g), modulus, form);
+    EdgeMetric<Number> metric(graph::Inspect::store(n.g), n.g.parameters("net.*"), edge_record(n.g), modulus,
+                              form);
     metric.add(1 / double(T * B));
     std::map<std::string, Numbers> m;
     for (const auto& s : metric.sums()) m[s.name].assign(s.values->begin(), s.values->end());
@@ -89,7 +90,7 @@ template <class Number, template <class> class Node> void averages(UnitModulus m
             const bool begins = k == 1 || k == 5;  // not the first one
             n.pass(k, rbpm, begins);
             if (k == 0)  // as if every column went on from somewhere
-                std::fill_n(n.g.store().value(edge_record(n.g).started.id, -1), B, Number(1));
+                std::fill_n(graph::Inspect::store(n.g).value(edge_record(n.g).started.id, -1), B, Number(1));
             const auto fresh = once(n, modulus, form);
             const double keep = std::min(decay, double(k) / double(k + 1));
             for (const auto& [name, values] : fresh) {
@@ -133,10 +134,10 @@ TEST_CASE("Start values belong to the columns that begin, whichever these are", 
     Columns<double, Glnn> n;
     n.pass(0, false, true);
     n.g.parameters().clear_gradients();
-    n.g.reset(1);  // the others go on
+    n.g.states().reset(1);  // the others go on
     n.pass(1, false, false);
     const auto& record = edge_record(n.g);
-    auto& store = n.g.store();
+    auto& store = graph::Inspect::store(n.g);
     EdgeMetric<double> metric(store, n.g.parameters("net.*"), record, UnitModulus::ruop, MetricForm::full);
     metric.add(1);
     const double *V = store.value(record.potential.id, -1),

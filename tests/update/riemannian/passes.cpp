@@ -63,7 +63,7 @@ TEST_CASE("Passes of several losses on weights of their own are told apart", "[r
     pass(of_left);
     REQUIRE(left.step() > 0);
     pass(of_right), pass(of_right);
-    g.summed_over(2, 2);  // what to divide by is not what was summed
+    g.parameters().summed_over(2, 2);  // what to divide by is not what was summed
     REQUIRE_THROWS_MATCHES(right.step(), UsageError, says("'right.", "several backward passes"));
 }
 

@@ -9,7 +9,7 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
     auto& b = n.g.parameter("out.b");
     const auto group = n.g.parameters("out.*");
     using Metric = SoftmaxFisher<double>;
-    Metric metric(n.g.store(), group, head_of(n.g, "out"),
+    Metric metric(graph::Inspect::store(n.g), group, head_of(n.g, "out"),
                   {.targets = n.y, .budget = GENERATE(Index{1}, Index{1} << 20)});
     n.forward();
     metric.add(1);
@@ -35,7 +35,7 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
     }
     metric.clear(0.5);
     metric.add(0.25);
-    Metric once(n.g.store(), group, head_of(n.g, "out"), {.targets = n.y});
+    Metric once(graph::Inspect::store(n.g), group, head_of(n.g, "out"), {.targets = n.y});
     once.add(0.75);
     REQUIRE(apart(metric.square, once.square) < 1e-13);
     REQUIRE(apart(metric.cross, once.cross) < 1e-13);

@@ -13,7 +13,7 @@ template <class N> struct Unit {
     std::size_t order;
 
     Unit(N& n, Index j, bool rbpm, double damping) {
-        auto& store = n.g.store();
+        auto& store = graph::Inspect::store(n.g);
         const auto& record = edge_record(n.g);
         const auto& e = record.edges;
         const auto first = e.first[j], end = e.first[j + 1];
@@ -122,10 +122,10 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
                         Approx(-expected[i]).epsilon(1e-8).margin(1e-11));
             }
         }
-        const double B = n.g.store().adjoint(edge_record(n.g).potential.id, 0, -1)[j];
+        const double B = graph::Inspect::store(n.g).adjoint(edge_record(n.g).potential.id, 0, -1)[j];
         const double phi = modulus == UnitModulus::ruop
                                ? B * B
-                               : n.g.store().adjoint(edge_record(n.g).potential.id, 1, -1)[j];
+                               : graph::Inspect::store(n.g).adjoint(edge_record(n.g).potential.id, 1, -1)[j];
         REQUIRE(step.direction(1)[std::size_t(j)] == Approx(-B / (phi + damping)).margin(1e-15));
     }
 }

@@ -93,7 +93,7 @@ public:
             throw UsageError("alternating training: found no sequences; call data() before round()");
         if (groups_.empty())
             throw UsageError("alternating training: found no groups; call add() before round()");
-        graph::require_lasting(graph_.store().parameters, "alternating training", "round()");
+        graph::require_lasting(graph::Inspect::store(graph_).parameters, "alternating training", "round()");
         if (changed_) resume();
         std::size_t without = 0;
         for (auto& g : groups_) {

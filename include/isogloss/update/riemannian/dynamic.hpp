@@ -48,7 +48,7 @@ struct RiemannianDynamicOptions {
 template <class T> class RiemannianDynamic {
 public:
     RiemannianDynamic(Graph<T>& g, Parameters<T> group, RiemannianDynamicOptions options)
-        : options_(options), store_(g.store()), all_(std::move(group), options.rest) {
+        : options_(options), store_(graph::Inspect::store(g)), all_(std::move(group), options.rest) {
         rate(options.rate);
         require("riemannian dynamic update", "damping", options.damping, Exclusive{0});
         if (options.form == MetricForm::full)

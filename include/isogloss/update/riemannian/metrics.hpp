@@ -11,10 +11,10 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The softmax head named `node`. Throws UsageError when there is none.
 template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
-    for (const auto& r : g.store().logits)
+    for (const auto& r : graph::Inspect::store(g).logits)
         if (r.name == node) return r;
-    throw UsageError("riemannian: '", node,
-                     "' is not a softmax head. There are: ", graph::names_of(g.store().logits));
+    throw UsageError("riemannian: '", node, "' is not a softmax head. There are: ",
+                     graph::names_of(graph::Inspect::store(g).logits));
 }
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
@@ -23,7 +23,7 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 /// heads predict, see SoftmaxFisher.
 template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
                                          MetricForm form, Tokens targets = {}) {
-    auto& store = g.store();
+    auto& store = graph::Inspect::store(g);
     if (targets.id >= 0) store.require_own(targets, "targets");
     if (!group.are_of(store))
         throw UsageError("riemannian: '", group[0].name,

@@ -165,8 +165,8 @@ protected:
     static Parameters<T> parameters(Graph<T>& g, const std::vector<Weight<T>>& weights) {
         std::vector<Parameter<T>*> members;
         for (const Weight<T> w : weights)
-            if (w.id >= 0) members.push_back(&g.store()[w]);
-        return {g.store(), std::move(members)};
+            if (w.id >= 0) members.push_back(&graph::Inspect::store(g)[w]);
+        return {graph::Inspect::store(g), std::move(members)};
     }
 
     Parameters<T> group_;

@@ -33,7 +33,7 @@ private:
         : SearchStep<T>(SearchStep<T>::parameters(g, {head.table, head.bias}), {.absolute = floor},
                         head.hidden) {
         const Index V = head.vocabulary;
-        if (targets.id < 0 || targets.graph != g.store().serial)
+        if (targets.id < 0 || targets.graph != graph::Inspect::store(g).serial)
             throw UsageError("riemannian: the targets are not tokens of this graph");
         for (const Parameter<T>* p : this->group_)  // behind() would leave out what the others compute
             if (p->uses() > 1)
@@ -51,7 +51,7 @@ private:
             f += std::numeric_limits<double>::epsilon();
         }
         this->metrics_.push_back(std::make_unique<SoftmaxFisher<T>>(
-            g.store(), this->group_, head,
+            graph::Inspect::store(g), this->group_, head,
             typename SoftmaxFisher<T>::Options{.targets = targets, .units = std::move(frequencies)}));
     }
 };
@@ -64,10 +64,10 @@ private:
 template <class T>
 void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<double>& counts) {
     const auto& record = head_of(g, head);
-    if (g.store().shared)
+    if (graph::Inspect::store(g).shared)
         throw UsageError(
             "start_at_frequencies: the graph is on shared weights; start the graph that owns them");
-    graph::require_lasting(g.store().parameters, "start_at_frequencies", "start");
+    graph::require_lasting(graph::Inspect::store(g).parameters, "start_at_frequencies", "start");
     if (record.bias.id < 0) throw UsageError("start_at_frequencies: head '", head, "' has no bias");
     double total = 0;
     for (const double c : counts) {
@@ -77,12 +77,12 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
     if (std::ssize(counts) != record.vocabulary || !(total > 0 && std::isfinite(total)))
         throw UsageError("start_at_frequencies: found ", counts.size(), " counts that sum to ", total,
                          ", expected ", record.vocabulary, " with a sum above 0");
-    auto& table = g.store()[record.table];
+    auto& table = graph::Inspect::store(g)[record.table];
     if (table.unit_rows)
         throw UsageError("start_at_frequencies: the rows of '", table.name, "', the table of head '", head,
                          "', are held at norm 1 and cannot start at 0");
     std::fill_n(table.value, table.size(), T(0));
-    T* b = g.store()[record.bias].value;
+    T* b = graph::Inspect::store(g)[record.bias].value;
     for (std::size_t v = 0; v < counts.size(); ++v)
         b[v] = static_cast<T>(std::log(std::max(counts[v] / total, 1e-12)));
 }

@@ -26,11 +26,11 @@ public:
 private:
     static std::vector<Weight<T>> weights(Graph<T>& g, const EdgeRecord<T>& e) {
         if (e.rows.id < 0) return {e.tau, e.start, e.rho};
-        const auto& rows = g.store().units[std::size_t(e.rows.id)];
+        const auto& rows = graph::Inspect::store(g).units[std::size_t(e.rows.id)];
         return {rows.sources.front().weight, rows.bias, e.start};
     }
     static const EdgeRecord<T>& find(Graph<T>& g, std::string_view node) {
-        const auto networks = g.store().template all<EdgeRecord<T>>();
+        const auto networks = graph::Inspect::store(g).template all<EdgeRecord<T>>();
         for (const auto* e : networks)
             if (e->name == node) return *e;
         throw UsageError("riemannian: '", node,
