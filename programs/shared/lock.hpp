@@ -1,4 +1,4 @@
-/// @file lock.hpp  One program at a time on one file.
+/// @file lock.hpp  One program at a time on one file, and what killed programs left of it.
 #pragma once
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <isogloss/error.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <string>
@@ -64,5 +65,16 @@ private:
     std::string name_;
     int descriptor_ = -1;
 };
+
+/// Removes what killed programs left of a file that they were writing (see ig::file::OutputFile). For the only program
+/// that writes it, which holds a lock.
+inline void remove_abandoned(const std::string& file) {
+    const std::filesystem::path target = ig::file::link_target(file);
+    const std::string begin = target.filename().string().substr(0, 200) + ".isogloss-part-";
+    for (const auto& entry : std::filesystem::directory_iterator(ig::file::folder_of(target)))
+        if (const std::string name = entry.path().filename();
+            name.starts_with(begin) && name.find_first_not_of("0123456789-", begin.size()) == name.npos)
+            std::filesystem::remove(entry.path());
+}
 
 }  // namespace files

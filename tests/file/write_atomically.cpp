@@ -72,8 +72,13 @@ TEST_CASE("A file is not there before commit and never after a failure", "[file]
     REQUIRE(contents(dir / "f") == "old");
     REQUIRE(dir.entries() == 1);
 
-    write_atomically(dir / "f", [](OutputFile& out) { out.write("new"); });
-    REQUIRE(contents(dir / "f") == "new");
+    write_atomically(dir / "f", [](OutputFile& out) {
+        out.write("????");
+        out.write(" world");
+        out.write_at(0, "hell");
+        out.write("!");
+    });
+    REQUIRE(contents(dir / "f") == "hell world!");
     REQUIRE(dir.entries() == 1);
 }
 
@@ -124,14 +129,13 @@ TEST_CASE("Targets that are not plain files are refused and stay", "[file][outpu
     const auto write = [](const std::string& path) {
         write_atomically(path, [](OutputFile& out) { out.write("x"); });
     };
-    REQUIRE_THROWS_MATCHES(write(dir / "folder"), FileError,
-                           says(dir / "folder", "not a regular file", "another name"));
+    REQUIRE_THROWS_MATCHES(write(dir / "folder"), FileError, says(dir / "folder", "regular file"));
     REQUIRE(fs::is_directory(dir / "folder"));
-    REQUIRE_THROWS_MATCHES(write("/dev/null"), FileError, says("'/dev/null'", "not a regular file"));
+    REQUIRE_THROWS_MATCHES(write("/dev/null"), FileError, says("'/dev/null'", "regular file"));
     REQUIRE(fs::is_character_file("/dev/null"));
     REQUIRE_THROWS_MATCHES(write(dir / "none/f"), FileError,
                            says(dir / "none/f", "No such file or directory"));
-    REQUIRE_THROWS_MATCHES(write(""), FileError, says("empty name"));
+    REQUIRE_THROWS_MATCHES(write(""), FileError, says("cannot write ''"));
     put(dir / "f", "old");
     REQUIRE_THROWS_MATCHES(write(dir / "f/g"), FileError, says(dir / "f/g", "Not a directory"));
     REQUIRE(dir.entries() == 2);

@@ -16,28 +16,23 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 static_assert(std::endian::native == std::endian::little,
               "isogloss reads and writes little-endian files by copying memory; this machine is big-endian.");
 
-/// Spreads every input bit over all 64 output bits; a bijection (the finaliser of SplitMix64).
-///
-/// Source   Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators".
+namespace detail {
+
+/// Spreads every input bit over all 64 output bits; a bijection (the finaliser of SplitMix64: Steele, Lea, Flood 2014).
 inline std::uint64_t mix_bits(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
     return x ^ (x >> 31);
 }
 
-/// Four bytes as a little-endian number.
-inline std::uint64_t little_endian_32(const char* p) {
-    std::uint32_t w;
-    std::memcpy(&w, p, 4);
+/// The bytes of a number of type `Word`, of any alignment, as such a number.
+template <class Word> std::uint64_t word_at(const char* p) {
+    Word w;
+    std::memcpy(&w, p, sizeof w);
     return w;
 }
 
-/// Eight bytes as a little-endian number.
-inline std::uint64_t little_endian_64(const char* p) {
-    std::uint64_t w;
-    std::memcpy(&w, p, 8);
-    return w;
-}
+}  // namespace detail
 
 /// 64-bit hash of a byte string: the same on every platform, in every run. Intended for words (a few
 /// bytes) and for detecting accidental damage; not cryptographic.
@@ -52,15 +47,15 @@ inline std::uint64_t hash_bytes(std::string_view bytes, std::uint64_t seed = 0) 
     const char* p = bytes.data();
     std::size_t n = bytes.size();
     std::uint64_t h = seed ^ (K1 * (static_cast<std::uint64_t>(n) + 1));
-    for (; n > 8; n -= 8, p += 8) h = std::rotl((h ^ little_endian_64(p)) * K1, 29) * K2;
+    for (; n > 8; n -= 8, p += 8) h = std::rotl((h ^ detail::word_at<std::uint64_t>(p)) * K1, 29) * K2;
     // The two 4-byte reads may overlap, the three 1-byte reads may coincide; the length distinguishes these cases.
     if (n >= 4) {
-        h = (h ^ (little_endian_32(p) | little_endian_32(p + n - 4) << 32)) * K1;
+        h = (h ^ (detail::word_at<std::uint32_t>(p) | detail::word_at<std::uint32_t>(p + n - 4) << 32)) * K1;
     } else if (n > 0) {
         const auto byte = [p](std::size_t i) { return std::uint64_t{static_cast<unsigned char>(p[i])}; };
         h = (h ^ (byte(0) | byte(n / 2) << 8 | byte(n - 1) << 16)) * K1;
     }
-    return mix_bits(h);
+    return detail::mix_bits(h);
 }
 
 /// Running 64-bit hash of a token stream: the fingerprint printed with a perplexity. Depends only on
@@ -83,7 +78,7 @@ public:
     }
 
     /// The hash of all tokens so far.
-    std::uint64_t value() const { return mix_bits(state_ ^ static_cast<std::uint64_t>(count_)); }
+    std::uint64_t value() const { return detail::mix_bits(state_ ^ static_cast<std::uint64_t>(count_)); }
 
 private:
     std::uint64_t state_ = 0;
@@ -115,7 +110,7 @@ public:
         std::size_t n = bytes.size();
         std::uint64_t crc = state_;
         for (; n >= 8; n -= 8, p += 8) {
-            const std::uint64_t w = little_endian_64(reinterpret_cast<const char*>(p)) ^ crc;
+            const std::uint64_t w = detail::word_at<std::uint64_t>(reinterpret_cast<const char*>(p)) ^ crc;
             crc = 0;
             for (std::size_t i = 0; i < 8; ++i) crc ^= tables[7 - i][w >> (8 * i) & 0xff];
         }

@@ -61,9 +61,9 @@ private:
 /// A file opened for reading. Pipes and devices are read like files; a directory is refused.
 class InputFile {
 public:
-    /// Opens `path`. Throws FileError if it is missing, a directory, or not readable.
-    explicit InputFile(std::string path) : path_(std::move(path)) {
-        do descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    /// Opens `path`, with further flags of open(2). Throws FileError if it is missing, a directory, or not readable.
+    explicit InputFile(std::string path, int flags = 0) : path_(std::move(path)) {
+        do descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags));
         while (descriptor_ < 0 && errno == EINTR);
         if (descriptor_ < 0) refuse("cannot open", path_);
         struct stat status = {};
@@ -84,16 +84,12 @@ public:
     /// Reads the remainder into one string.
     std::string read_all() {
         std::string all;
-        for (std::size_t used = 0;;) {
-            all.resize(used + (std::size_t{1} << 16));
-            const auto got =
-                static_cast<std::size_t>(read(all.data() + used, static_cast<Index>(all.size() - used)));
-            used += got;
-            if (got == 0) {
-                all.resize(used);
-                return all;
-            }
+        for (Index used = 0, got = 1; got > 0; used += got) {
+            all.resize(static_cast<std::size_t>(used) + (std::size_t{1} << 16));
+            got = read(all.data() + used, std::ssize(all) - used);
+            all.resize(static_cast<std::size_t>(used + got));
         }
+        return all;
     }
 
     /// Size in bytes when it was opened, or -1 if it has none (a pipe, a terminal).
@@ -109,12 +105,12 @@ private:
     Index bytes_ = -1;
 };
 
-/// Opens a regular file; `what` begins the message of the FileError for anything else. Looked at before it is opened, as
-/// opening a pipe would wait until somebody writes to it.
-inline InputFile open_regular(const std::string& path, const char* what) {
-    const auto status = file_status(path);
-    if (status && !S_ISREG(status->st_mode)) throw FileError(what, " '", path, "': it is not a regular file");
-    return InputFile(path);
+/// Opens a regular file, whose size is known. Throws FileError for anything else, and does not wait for somebody to write
+/// to a pipe.
+inline InputFile open_regular(const std::string& path) {
+    InputFile file(path, O_NONBLOCK);
+    if (file.bytes() < 0) throw FileError("cannot read '", path, "': it is not a regular file");
+    return file;
 }
 
 /// A whole file as read-only memory; pages are read from disk on access and may be
@@ -125,14 +121,13 @@ inline InputFile open_regular(const std::string& path, const char* what) {
 class MappedFile {
 public:
     /// Maps `path`. Throws FileError if it cannot be opened or mapped, or has no size.
-    explicit MappedFile(const std::string& path) : MappedFile(open_regular(path, "cannot map")) {}
-    /// Maps a file that is open, even if another has taken its name meanwhile. It may be closed afterwards.
+    explicit MappedFile(const std::string& path) : MappedFile(open_regular(path)) {}
+    /// Maps a regular file that is open, even if another has taken its name meanwhile. It may be closed afterwards.
     explicit MappedFile(const InputFile& file) : path_(file.path()) {
-        if (file.bytes() < 0) throw FileError("cannot map '", path_, "': it is not a regular file");
         if (file.bytes() == 0) return;  // mmap refuses length 0; the view of an empty file is empty
-        void* const at = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
-        if (at == MAP_FAILED) refuse("cannot map", path_);
-        data_ = {static_cast<char*>(at), Unmap{file.bytes()}};
+        void* const memory = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
+        if (memory == MAP_FAILED) refuse("cannot map", path_);
+        data_ = {static_cast<char*>(memory), Unmap{file.bytes()}};
     }
 
     /// First byte, aligned to a page; null for an empty file.
@@ -145,7 +140,7 @@ public:
 private:
     struct Unmap {
         Index bytes;
-        void operator()(char* at) const { ::munmap(at, bytes); }
+        void operator()(char* memory) const { ::munmap(memory, bytes); }
     };
     std::string path_;
     std::unique_ptr<char, Unmap> data_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <exception>
 #include <isogloss/error.hpp>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/types.hpp>
@@ -39,19 +40,25 @@ public:
     /// Name of the file or stream.
     const std::string& name() const { return name_; }
 
+    /// Bytes of a regular file not yet consumed, by its size when it was opened: a number in a file can be checked
+    /// against them before anything is allocated.
+    Index remaining() const { return file_->bytes() - position_; }
+    /// The whole file in memory: the one that is open, even if another has taken its name.
+    MappedFile map() const { return MappedFile(*file_); }
+
     /// Fills `out` with the next bytes; throws FileError if there are too few.
     void read(std::span<std::byte> out) {
         while (!out.empty()) {
-            std::size_t got = std::min(out.size(), end_ - begin_);
-            if (got > 0) {
-                std::memcpy(out.data(), buffer_.data() + begin_, got);
-                begin_ += got;
-            } else if (out.size() >= buffer_.size()) {  // large reads bypass the buffer
+            std::size_t got;
+            if (begin_ == end_ && out.size() >= buffer_.size()) {  // large reads bypass the buffer
                 got = fetch(reinterpret_cast<char*>(out.data()), out.size());
             } else {
-                fill();
+                if (begin_ == end_) fill();
+                got = std::min(out.size(), end_ - begin_);
+                std::memcpy(out.data(), buffer_.data() + begin_, got);
+                begin_ += got;
             }
-            if (at_end_)
+            if (got == 0)
                 refuse("the file ends at byte ", position_,
                        ", in the middle of its contents; it is truncated");
             out = out.subspan(got);
@@ -67,19 +74,19 @@ public:
         piece_.clear();
         for (;;) {
             if (begin_ == end_) fill();
-            const char* const from = buffer_.data() + begin_;
+            const char* const next = buffer_.data() + begin_;
             const auto* const found =
                 begin_ == end_ ? nullptr
-                               : static_cast<const char*>(std::memchr(from, delimiter, end_ - begin_));
-            const std::size_t taken = found ? static_cast<std::size_t>(found - from) : end_ - begin_;
+                               : static_cast<const char*>(std::memchr(next, delimiter, end_ - begin_));
+            const std::size_t taken = found ? static_cast<std::size_t>(found - next) : end_ - begin_;
             const bool ended = !found && taken == 0;
             begin_ += taken + (found ? 1 : 0);
             position_ += static_cast<Index>(taken + (found ? 1 : 0));
             if (found && piece_.empty()) {  // entirely in the buffer: no copy
-                piece = {from, taken};
+                piece = {next, taken};
                 return true;
             }
-            piece_.append(from, taken);
+            piece_.append(next, taken);
             piece = piece_;
             if (found || ended || piece.size() > limit) return found != nullptr;
         }
@@ -90,10 +97,6 @@ public:
         throw FileError(name(), ": ", what...);
     }
 
-protected:
-    std::string name_;
-    std::optional<InputFile> file_;  // none if it reads a stream
-
 private:
     static constexpr Index most = Index{1} << 18;
 
@@ -102,27 +105,24 @@ private:
         end_ = fetch(buffer_.data(), buffer_.size());
     }
     // The end is met only once: a terminal would be asked for more input.
-    std::size_t fetch(char* to, std::size_t bytes) {
+    std::size_t fetch(char* into, std::size_t bytes) {
         if (at_end_) return 0;
-        Index got = 0;
         if (file_) {
-            got = file_->read(to, static_cast<Index>(bytes));
-        } else {
-            // A stream may have been told to throw at its end, which is none of its failures.
-            const auto throws = stream_->exceptions();
-            stream_->exceptions(std::ios_base::goodbit);
-            stream_->read(to, static_cast<std::streamsize>(bytes));
-            got = static_cast<Index>(stream_->gcount());
-            try {
-                stream_->exceptions(throws);  // which sets them, and then throws for the state as it is
-            } catch (const std::ios_base::failure&) {
-            }
-            if (stream_->bad()) throw FileError("cannot read '", name_, "': the stream failed");
+            const Index got = file_->read(into, static_cast<Index>(bytes));
+            at_end_ = got == 0;
+            return static_cast<std::size_t>(got);
         }
-        at_end_ = got == 0;
-        return static_cast<std::size_t>(got);
+        try {  // from the stream's buffer, which throws only if reading fails, whatever the stream was told to throw for
+            const auto got = stream_->rdbuf()->sgetn(into, static_cast<std::streamsize>(bytes));
+            at_end_ = got < static_cast<std::streamsize>(bytes);
+            return static_cast<std::size_t>(got);
+        } catch (const std::exception&) {
+            throw FileError("cannot read '", name_, "': the stream failed");
+        }
     }
 
+    std::string name_;
+    std::optional<InputFile> file_;  // none if it reads a stream
     std::istream* stream_ = nullptr;
     std::vector<char> buffer_;
     std::string piece_;
@@ -131,22 +131,7 @@ private:
     Index position_ = 0;
 };
 
-/// A Reader of a regular file, whose size is known from the start, so that a number in the file can be checked
-/// against the size of the file before anything is allocated.
-///
-/// Errors  as Reader; FileError if it is not a regular file.
-class FileReader : public Reader {
-public:
-    /// Opens a regular file.
-    explicit FileReader(const std::string& path) : Reader(open_regular(path, "cannot read")) {}
-
-    /// Bytes in the file when it was opened.
-    Index bytes() const { return file_->bytes(); }
-    /// Bytes not yet consumed.
-    Index remaining() const { return bytes() - position(); }
-    /// The whole file in memory: the one that is open, even if another has taken its name.
-    MappedFile map() const { return MappedFile(*file_); }
-};
+namespace detail {
 
 /// Describes a byte found by bad_byte: its value and its position.
 inline std::string describe_bad_byte(std::string_view s, std::size_t position, Index offset) {
@@ -156,6 +141,8 @@ inline std::string describe_bad_byte(std::string_view s, std::size_t position, I
                    value == 0 ? " is NUL, which no text holds; is this a binary file?"
                               : " is not valid UTF-8; convert the text to UTF-8 first");
 }
+
+}  // namespace detail
 
 /// Limits of a LineReader.
 struct LineOptions {
@@ -200,8 +187,8 @@ public:
                 " bytes; break the text into lines or, in a program of your own, raise max_line_bytes");
         if (const auto bad = bad_byte(line))
             throw DataError(name(), ":", line_, ": ",
-                            describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)), " (byte ",
-                            *bad + 1, " of the line)");
+                            detail::describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)),
+                            " (byte ", *bad + 1, " of the line)");
         return true;
     }
 

@@ -156,7 +156,7 @@ class Safetensors {
 public:
     /// Reads and verifies a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        return load(path, options, [](file::FileReader& in, std::uint64_t, std::uint64_t data) {
+        return load(path, options, [](file::Reader& in, std::uint64_t, std::uint64_t data) {
             std::shared_ptr<std::byte[]> held;
             try {
                 held = std::make_unique_for_overwrite<std::byte[]>(data);
@@ -174,7 +174,7 @@ public:
     /// and pages are read again when accessed. It must not be overwritten in place meanwhile; a file
     /// replaced by rename, as isogloss writes files, stays readable through this object.
     static Safetensors map(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        return load(path, options, [](file::FileReader& in, std::uint64_t begin, std::uint64_t data) {
+        return load(path, options, [](file::Reader& in, std::uint64_t begin, std::uint64_t data) {
             const auto held = std::make_shared<const file::MappedFile>(in.map());
             return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
                 held, std::as_bytes(std::span(held->data() + begin, data)));
@@ -282,8 +282,8 @@ private:
     // get(in, begin, bytes): the bytes after the header, which begin at `begin`, and their owner.
     template <class Get>
     static Safetensors load(const std::filesystem::path& path, SafetensorsOptions options, Get&& get) {
-        file::FileReader in(path.string());
-        const auto size = static_cast<std::uint64_t>(in.bytes());
+        file::Reader in(file::open_regular(path.string()));
+        const auto size = static_cast<std::uint64_t>(in.remaining());
         std::uint64_t length = 0;
         if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
         in.read(std::as_writable_bytes(std::span(&length, 1)));
@@ -314,7 +314,7 @@ private:
         return file;
     }
 
-    void verify(const file::FileReader& in, const std::map<std::string, std::string>& metadata,
+    void verify(const file::Reader& in, const std::map<std::string, std::string>& metadata,
                 std::string_view json, std::span<const std::byte> data, SafetensorsOptions options) {
         const auto format = metadata.find("isogloss.format"), sum = metadata.find("isogloss.checksum");
         if (format == metadata.end() && sum == metadata.end()) {

@@ -135,8 +135,8 @@ class WordVectorReader {
 public:
     /// Opens a file, which must not be empty; a line longer than `most_line` bytes is refused.
     explicit WordVectorReader(const std::filesystem::path& path, std::size_t most_line = most_line_bytes)
-        : in(path.string()), most_line_(most_line) {
-        if (in.bytes() == 0) in.refuse("the file is empty");
+        : in(file::open_regular(path.string())), most_line_(most_line) {
+        if (in.remaining() == 0) in.refuse("the file is empty");
     }
 
     /// Reads up to the next line end, as Reader::until; a byte order mark before the first line is dropped.
@@ -240,7 +240,7 @@ public:
                           " is not finite");
     }
 
-    file::FileReader in;  ///< the file
+    file::Reader in;  ///< the file
     WordVectors vectors;  ///< the vectors read so far
 
 private:

@@ -354,7 +354,7 @@ private:
     static void require_line(std::string_view line) {
         if (const auto bad = bad_byte(line))
             throw DataError("line to encode: ",
-                            file::describe_bad_byte(line, *bad, static_cast<Index>(*bad)));
+                            file::detail::describe_bad_byte(line, *bad, static_cast<Index>(*bad)));
         if (line.find('\n') != std::string_view::npos)
             throw DataError(
                 "line to encode: there is a line feed in it; encode takes one line, without its end");

@@ -20,7 +20,7 @@ inline const char* find_space(const char* p, const char* end) {
     // Eight bytes at a time, without a branch for each: marks the bytes below 0x21. A mark above the lowest
     // may be false (the borrow of the subtraction); the lowest is right.
     while (end - p >= 8) {
-        const std::uint64_t w = file::little_endian_64(p);
+        const std::uint64_t w = file::detail::word_at<std::uint64_t>(p);
         const std::uint64_t low = (w - ones * 0x21) & ~w & highs;
         if (low == 0) {
             p += 8;
