@@ -1,9 +1,8 @@
 // Training that stops, is saved, and resumes elsewhere with bit-identical results.
 #include <cstdio>
+#include <filesystem>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
-
-#include "../programs/shared/temporary_folder.hpp"
 
 namespace ig = isogloss;
 
@@ -34,20 +33,26 @@ struct Training {
 };
 
 int main() {
-    const files::TemporaryFolder folder;  // removed at the end
-    const std::string text = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt", file = folder.file("model");
+    const std::string text = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
+    std::string folder = std::filesystem::temp_directory_path() / "isogloss-XXXXXX";
+    if (!::mkdtemp(folder.data())) return 1;
+    const std::string file = folder + "/model.safetensors";
+
     const auto vocabulary = ig::text::Vocabulary::from_file(text, {.level = ig::text::Level::character});
     const auto corpus = ig::text::Corpus::read(text, vocabulary);
 
-    Training whole{corpus}, first{corpus}, second{corpus};
+    Training whole{corpus};
     whole.run(40);
 
+    Training first{corpus};
     first.run(25);
     first.checkpoint().save(file);  // parameters, Adam's moments, seed and step, carried states, position
 
-    second.checkpoint().load(
-        ig::io::Safetensors::open(file));  // all of it, or an error that lists what does not fit
+    Training second{corpus};
+    // All of it, or an error that lists what does not fit.
+    second.checkpoint().load(ig::io::Safetensors::open(file));
     second.run(40);
+    std::filesystem::remove_all(folder);
 
     const auto a = whole.g.value(whole.E), b = second.g.value(second.E);
     const bool same = std::equal(a.begin(), a.end(), b.begin());

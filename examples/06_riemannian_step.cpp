@@ -30,7 +30,9 @@ void train(const ig::text::Corpus& corpus, const char* name, bool riemannian) {
         g.backward(l);
         if (riemannian) {
             if (cells.wants_modulus()) g.backward<ig::Modulus>(l);  // with UnitModulus::rbpm
-            cells.step(), head.step(), table.step();
+            cells.step();
+            head.step();
+            table.step();
         } else {
             all.step();
         }

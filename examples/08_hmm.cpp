@@ -29,7 +29,10 @@ int main() {
         for (int step = 0; step < 100; ++step) nats = model.step(texts);
         std::printf("start %d: %.3f bits per letter\n", static_cast<int>(seed),
                     -nats / (std::numbers::ln2 * static_cast<double>(texts[0].size())));
-        if (nats > most) most = nats, best = model;
+        if (nats > most) {
+            most = nats;
+            best = model;
+        }
     }
 
     for (int state : {0, 1}) {

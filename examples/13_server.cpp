@@ -36,12 +36,17 @@ int main() {
     const std::string path = ISOGLOSS_EXAMPLES_DATA "/tinyshakespeare.txt";
     const auto vocabulary = ig::text::Vocabulary::from_file(path, {.level = ig::text::Level::character});
     const auto text = ig::text::Corpus::read(path, vocabulary);
+
     Model model(vocabulary.size(), {.time = 35, .batch = 32});
     auto y = model.g.tokens("y", vocabulary.size());
     auto l = model.g.add<ig::CrossEntropy>("loss", {}, model.o, y);
     ig::Adam<float> adam(model.g.parameters(), {.rate = 0.01});
-    for (const auto& b : text.part(0, 400000, vocabulary).batches(model.g.capacity()))
-        model.g.forward(l, {model.x, b.input}, {y, b.target}), model.g.backward(l), adam.step();
+    for (const auto& batch : text.part(0, 400000, vocabulary).batches(model.g.capacity())) {
+        model.g.forward(l, {model.x, batch.input}, {y, batch.target});
+        model.g.backward(l);
+        adam.step();
+    }
+
     const std::vector<std::string> requests = {"The", "What", "First", "All:", "Speak", "we", "th", "ROM"};
     std::vector<std::string> answers(requests.size());
     std::atomic<std::size_t> next = 0;
@@ -50,6 +55,7 @@ int main() {
         for (std::size_t r; (r = next++) < requests.size();) answers[r] = own.answer(vocabulary, requests[r]);
     };
     { std::jthread a(serve), b(serve), c(serve), d(serve); }  // joined at the end of the block
+
     model.g.training(false);
     int differ = 0;
     for (std::size_t r = 0; r < answers.size(); ++r) {

@@ -7,6 +7,7 @@
 namespace ig = isogloss;
 constexpr ig::Index T = 16, B = 25;
 using Sentence = std::pair<std::vector<ig::Token>, ig::Token>;  // its words, and whether it is a question
+
 // The sentences of 3 to T words of a text, lower-cased, without punctuation; questions and others alternate.
 std::vector<Sentence> read(const std::string& path, ig::WordIndex& known) {
     std::vector<Sentence> all;
@@ -15,8 +16,12 @@ std::vector<Sentence> read(const std::string& path, ig::WordIndex& known) {
     ig::file::LineReader lines(path);
     for (std::string_view line; lines.next(line);)
         for (const unsigned char c : std::string(line) + " ") {  // <cctype> takes no negative char
-            if (std::isalpha(c)) word += static_cast<char>(std::tolower(c));
-            else if (!word.empty()) words.push_back(known.insert(word)), word.clear();
+            if (std::isalpha(c)) {
+                word += static_cast<char>(std::tolower(c));
+            } else if (!word.empty()) {
+                words.push_back(known.insert(word));
+                word.clear();
+            }
             const bool fits = std::ssize(words) >= 3 && std::ssize(words) <= T, question = c == '?';
             if ((c == '?' || c == '.') && fits && question == std::ssize(all) % 2)
                 all.emplace_back(words, question);
@@ -46,7 +51,12 @@ int main() {
         g.forward(l, {x, {words.data(), T, B}}, {y, {classes.data(), T, B}});
     };
     for (int epoch = 0; epoch < 3; ++epoch)
-        for (ig::Index batch = held_out; batch < batches; ++batch) forward(batch), g.backward(l), adam.step();
+        for (ig::Index batch = held_out; batch < batches; ++batch) {
+            forward(batch);
+            g.backward(l);
+            adam.step();
+        }
+
     g.training(false);
     ig::Index correct = held_out * B;
     for (ig::Index batch = 0; batch < held_out; ++batch) {

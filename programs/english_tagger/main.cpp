@@ -1,9 +1,9 @@
 // A tagger with two inputs: the word and its ending. Trains on the first of the given files of Universal
-// Dependencies: 16_english_tagger train.conllu dev.conllu test.conllu
+// Dependencies: english_tagger train.conllu dev.conllu test.conllu
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
 
-#include "../programs/shared/tagged_sentences.hpp"
+#include "../shared/tagged_sentences.hpp"
 
 namespace ig = isogloss;
 
@@ -11,7 +11,7 @@ int main(int argc, char** argv) try {
     const std::string data = ISOGLOSS_EXAMPLES_DATA;
     std::vector<std::string> files(argv + 1, argv + argc);
     if (files.empty()) files = {data + "/sentences.train.conllu", data + "/sentences.dev.conllu"};
-    if (files.size() == 1) throw ig::UsageError("usage: 16_english_tagger TRAIN.conllu TEST.conllu ...");
+    if (files.size() == 1) throw ig::UsageError("usage: english_tagger TRAIN.conllu TEST.conllu ...");
     constexpr ig::Index B = 32;
     tagged::Numbers numbers;
     std::vector<std::vector<tagged::Batch>> texts;
@@ -50,11 +50,13 @@ int main(int argc, char** argv) try {
         ig::Index correct = 0, all = 0;
         for (const auto& b : texts[k]) {
             forward(o, b);
-            correct += tagged::count_correct(g.head(o).logits(), b), all += tagged::count(b);
+            correct += tagged::count_correct(g.head(o).logits(), b);
+            all += tagged::count(b);
         }
         std::printf("%s: %.2f %% of %td tags\n", files[k].c_str(), 100. * double(correct) / double(all), all);
         if (argc == 1 && 5 * correct < 4 * all) return 1;  // the tests expect four fifths of the bundled text
     }
 } catch (const std::exception& error) {
-    return std::fprintf(stderr, "%s\n", error.what()), 1;
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
 }

@@ -1,13 +1,13 @@
 // A model with frozen word vectors from a file: it then knows words that it was never trained on.
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 
-#include "../programs/shared/temporary_folder.hpp"
-
 namespace ig = isogloss;
 constexpr ig::Index T = 5, B = 20, words = 400, width = 20;
+
 // A file such as another program might write: animals lie to one side, tools to the other.
 void write_vectors(const std::string& path) {
     ig::io::WordVectors v;
@@ -22,9 +22,12 @@ void write_vectors(const std::string& path) {
 }
 
 int main() {
-    const files::TemporaryFolder folder;  // removed at the end
-    write_vectors(folder.file("vectors.txt"));
-    const auto vectors = ig::io::read_word_vectors(folder.file("vectors.txt"));
+    std::string folder = std::filesystem::temp_directory_path() / "isogloss-XXXXXX";
+    if (!::mkdtemp(folder.data())) return 1;
+    write_vectors(folder + "/vectors.txt");
+    const auto vectors = ig::io::read_word_vectors(folder + "/vectors.txt");
+    std::filesystem::remove_all(folder);
+
     ig::Graph<float> g({.time = T, .batch = B});
     auto x = g.tokens("x", vectors.words.size()), y = g.tokens("y", 2);
     auto E = g.weight("E", vectors.words.size(), vectors.dimension, ig::constant(0), {.trained = false});
@@ -41,14 +44,22 @@ int main() {
         std::vector<ig::Token> list(T * B), most(T * B, ig::not_predicted);
         for (ig::Index b = 0; b < B; ++b) {
             int tools = 0;
-            for (ig::Index i = b; i < T * B; i += B)
-                tools += (list[std::size_t(i)] = ig::Token(first + random.below(i, count))) % 2;
+            for (ig::Index i = b; i < T * B; i += B) {
+                const auto word = ig::Token(first + random.below(i, count));
+                list[std::size_t(i)] = word;
+                tools += word % 2;
+            }
             most[std::size_t((T - 1) * B + b)] = 2 * tools > T;
         }
         g.reset();
         return g.forward(l, {x, {list.data(), T, B}}, {y, {most.data(), T, B}});
     };
-    for (std::uint32_t step = 0; step < 400; ++step) forward(step, 0, words / 2), g.backward(l), adam.step();
+    for (std::uint32_t step = 0; step < 400; ++step) {
+        forward(step, 0, words / 2);
+        g.backward(l);
+        adam.step();
+    }
+
     g.training(false);
     const double nats = forward(1000, words / 2, words / 2) / double(B);  // words unseen in training
     std::printf("new words: %.2f nats, %.2f by guessing\n", nats, std::log(2.));
