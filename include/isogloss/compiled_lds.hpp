@@ -11,8 +11,6 @@
     make Subspace<T> subspace_identification(const LagMoments<T>&, SubspaceOptions, SubspaceWatch<T>);  \
     make Statistics<T> asos_statistics(const Lds<T>&, const SteadyState&, const LagMoments<T>&, Index); \
     make double maximise<T>(Statistics<T>, Lds<T>&, MaximiseOptions);                                   \
-    make ExactStates<T> exact_smoother<T>(const Lds<T>&, ArrayView<const Token>);                       \
-    make double exact_em_step<T>(Lds<T>&, ArrayView<const Token>);                                      \
     make class TextFilter<T>;                                                                           \
     make class TokenEmbedding<T>;                                                                       \
     make TallMatrix<T> type_embedding<T>(const Lds<T>&, const SmallMatrix&);                            \

@@ -1,6 +1,6 @@
 /// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Not included are
-/// isogloss/lds/files.hpp, as files also need isogloss::io, and isogloss/lds/ranks.hpp and
-/// isogloss/lds/count_ranks.hpp, which are for several processes.
+/// isogloss/lds/files.hpp, as files also need isogloss::io, isogloss/lds/rnn_start.hpp, which needs graphs, and
+/// isogloss/lds/ranks.hpp and isogloss/lds/count_ranks.hpp, which are for several processes.
 #pragma once
 
 // IWYU pragma: begin_exports
@@ -11,16 +11,13 @@
 #include <isogloss/lds/count_run.hpp>
 #include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
-#include <isogloss/lds/dense_moments.hpp>
 #include <isogloss/lds/dynamics.hpp>
 #include <isogloss/lds/embedding.hpp>
-#include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/hankel_svd.hpp>
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/model.hpp>
 #include <isogloss/lds/moments.hpp>
 #include <isogloss/lds/pair_block.hpp>
-#include <isogloss/lds/rnn_start.hpp>
 #include <isogloss/lds/sparse_counts.hpp>
 #include <isogloss/lds/spill_plan.hpp>
 #include <isogloss/lds/spilled_counts.hpp>

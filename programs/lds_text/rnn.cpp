@@ -5,6 +5,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <isogloss/lds/rnn_start.hpp>
 #include <limits>
 #include <optional>
 #include <sstream>

@@ -1,10 +1,10 @@
 #include <cmath>
 #include <isogloss/lds/asos.hpp>
-#include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/subspace.hpp>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
+#include "reference/lds_exact.hpp"
 #include "tolerance.hpp"
 
 using namespace isogloss;
@@ -37,7 +37,7 @@ TEMPLATE_TEST_CASE(
     s.A(2, 2) -= 0.2;
     s.M = lyapunov(s.A, dense::identity(3));
     repair_noise(inner_products(s.C, s.C), s.M);
-    const auto exact = exact_smoother<T>(s, f.text).statistics;
+    const auto exact = reference::exact_smoother<T>(s, f.text).statistics;
     const auto k = steady_state(s);
     double before = 1;
     for (const Index horizon : {1, 3, 7}) {
@@ -79,7 +79,7 @@ TEMPLATE_TEST_CASE("EM by ASOS raises the likelihood, and reaches what exact EM 
         other = s;
         for (int i = 0; i < 8; ++i) {
             maximise(asos_statistics(s, steady_state(s), moments, 10), s);
-            exact_em_step<T>(other, part);
+            reference::exact_em_step<T>(other, part);
         }
         CHECK(difference(s.A, other.A) < 0.01);
         CHECK(difference(s.C, other.C) < 0.01);
@@ -120,7 +120,7 @@ TEMPLATE_TEST_CASE("An M-step that is refused leaves the system as it was", "[ld
     using T = TestType;
     auto s = texts::recorded<T>();
     const auto before = s;
-    const auto averages = exact_smoother<T>(s, texts::recorded_text()).statistics;
+    const auto averages = reference::exact_smoother<T>(s, texts::recorded_text()).statistics;
     const double nan = std::nan("");
     for (const double bad : {-1.0, 0.0, 1.0, 2.0, nan}) {
         REQUIRE_THROWS_MATCHES(maximise(averages, s, {.radius = bad}), UsageError,
@@ -173,7 +173,7 @@ TEST_CASE("More states than words, and one word: statistics are still those of t
         repair_noise(inner_products(s.C, s.C), s.M);
         double before = -1e300;
         for (int i = 0; i < 4; ++i) {
-            const auto exact = exact_smoother<double>(s, text).statistics;
+            const auto exact = reference::exact_smoother<double>(s, text).statistics;
             auto a = asos_statistics(s, steady_state(s), psi, 10);
             CHECK(difference(a.xx, exact.xx) < 1e-3);
             CHECK(difference(a.xx_1, exact.xx_1) < 1e-3);

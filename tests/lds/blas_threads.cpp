@@ -45,10 +45,6 @@ template <class T> Results results() {
     out.emplace_back("step", std::vector<double>(state.begin(), state.end()));
     keep_number("log_likelihood", f.log_likelihood(text)),
         keep_number("cross_entropy", f.cross_entropy(text));
-    keep("exact_smoother", exact_smoother<T>(s, std::span(text).first(4)).smoothed);
-    auto exact = s;
-    keep_number("exact_em_step", exact_em_step<T>(exact, std::span(text).first(20)));
-    keep("exact_em_step", exact.A);
 
     LagCounts counts(V, {.lags = 3});
     counts.add(texts::markov(1000, V));
@@ -63,20 +59,6 @@ template <class T> Results results() {
     keep("TokenEmbedding", TokenEmbedding<T>(found, steady, averages, TokenStates::smoother)(text));
     maximise(averages, found);
     keep("maximise", found.A), keep("maximise", found.C);
-
-    constexpr Index n = 40;
-    SmallMatrix x = zeros<double>(400, n);
-    for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = random.normal(Index(i) + 200000);
-    const DenseMoments<T> moments(x, 3);
-    keep("DenseMoments", moments.whitener()), keep("whitened", moments.whitened(x));
-    TallMatrix<T> block = zeros<T>(n, n), image = block;
-    for (std::size_t i = 0; i < block.size(); ++i) block.data()[i] = T(x.data()[i]);
-    moments.apply(2, ref(std::as_const(block)), ref(image));
-    keep("apply", image);
-    const auto of_vectors = subspace_identification(moments, {.states = 20, .lags = 2}).system;
-    const VectorFilter v(of_vectors, steady_state(of_vectors));
-    keep("VectorFilter", v.smooth(moments.whitened(x)));
-    keep_number("VectorFilter", v.log_likelihood(moments.whitened(x)));
     return out;
 }
 

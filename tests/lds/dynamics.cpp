@@ -37,13 +37,3 @@ TEST_CASE("Directions are singular vectors, whatever the basis, with the words t
     const SmallMatrix taken = std::move(xx);
     REQUIRE_THROWS_MATCHES(dynamics(s, xx, 1, 1), UsageError, says("was moved from"));
 }
-
-TEST_CASE("The words of a system of vectors are all of their components", "[lds][dynamics]") {
-    Lds<double> s;
-    s.whitening = Whitening::of_numbers(3);
-    s.A = {{0.5}}, s.C = {{-1}, {0.2}, {0.7}}, s.M = {{1}};
-    const auto found = dynamics(s, dense::identity(1), 1, 3);
-    REQUIRE(found.size() == 2);
-    const auto& up = found[0].from[0] == 2 ? found[0] : found[1];
-    CHECK(up.from == std::vector<Token>{2, 1, 0});
-}

@@ -1,8 +1,8 @@
 #include <isogloss/lds/embedding.hpp>
-#include <isogloss/lds/exact.hpp>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
+#include "reference/lds_exact.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
@@ -15,7 +15,7 @@ TEMPLATE_TEST_CASE(
     const double tolerance = sizeof(T) == 4 ? 1e-4 : 1e-9;
     const auto s = texts::recorded<T>();
     auto text = texts::recorded_text();
-    auto averages = exact_smoother<T>(s, text).statistics;
+    auto averages = reference::exact_smoother<T>(s, text).statistics;
     averages.xx_filtered(0, 0) *= 2;  // far from xx
     for (const auto states : {TokenStates::filter, TokenStates::smoother}) {
         const auto z = TokenEmbedding<T>(s, steady_state(s), averages, states)(text);
@@ -54,8 +54,8 @@ TEST_CASE("A word's vector points to the mean state of its tokens", "[lds][embed
     counts.add(text);
     s.whitening = Whitening(counts.occurrences(), {.pseudo_counts = 0});
     project_out<double>(s.whitening.m, ref(s.C));
-    for (int i = 0; i < 30; ++i) exact_em_step(s, std::span<const Token>(text));
-    const auto e = exact_smoother<double>(s, text);
+    for (int i = 0; i < 30; ++i) reference::exact_em_step(s, std::span<const Token>(text));
+    const auto e = reference::exact_smoother<double>(s, text);
     const auto v = type_embedding(s, e.statistics.xx);
     const SmallMatrix whiten = symmetric_power(e.statistics.xx, -0.5, "test");
     for (Token w = 0; w < 6; ++w) {

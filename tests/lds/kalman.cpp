@@ -1,11 +1,11 @@
 #include <cmath>
-#include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <utility>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
+#include "reference/lds_exact.hpp"
 
 using namespace isogloss;
 using namespace isogloss::lds;
@@ -88,7 +88,7 @@ TEST_CASE("Far from the ends of a text the exact covariances are those of the st
     std::vector<Token> text;
     for (int i = 0; i < 20; ++i)
         for (const Token t : texts::recorded_text()) text.push_back(t);
-    const auto exact = exact_smoother<double>(s, text);
+    const auto exact = reference::exact_smoother<double>(s, text);
     const auto k = steady_state(s);
     CHECK(difference(exact.filtered_covariance[80], k.filtered) < 1e-12);
     CHECK(difference(exact.smoothed_covariance[80], k.smoothed) < 1e-12);

@@ -1,8 +1,8 @@
-#include <isogloss/lds/dense_moments.hpp>
 #include <isogloss/lds/subspace.hpp>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
+#include "reference/vector_moments.hpp"
 #include "tolerance.hpp"
 
 using namespace isogloss;
@@ -131,14 +131,13 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
 TEMPLATE_TEST_CASE("A scalar series that oscillates needs a lag more than states", "[lds][subspace]", float,
                    double) {
     // y_t = 0.97 y_{t-1} - 0.81 y_{t-2} + e: covariances from the Yule-Walker equations, eigenvalues 0.9 exp(± i 1.00157)
-    SmallMatrix mean = zeros<double>(1, 1);
     Array<SmallMatrix> covariances(8, zeros<double>(1, 1));
     double last = 1, next = 0.97 / 1.81;
     for (auto& c : covariances) {
         c(0, 0) = last;
         last = std::exchange(next, 0.97 * next - 0.81 * last);
     }
-    const DenseMoments<TestType> moments(mean, covariances);
+    const reference::VectorMoments<TestType> moments(covariances);
     REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 2, .lags = 2}), UsageError,
                            says("2 states", "2 lags", "transition of 1 at most"));
     REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 2, .lags = 4, .scaled = true}),
@@ -152,12 +151,12 @@ TEMPLATE_TEST_CASE("A scalar series that oscillates needs a lag more than states
 }
 
 TEMPLATE_TEST_CASE("Covariances that determine no system are named", "[lds][subspace]", float, double) {
-    const SmallMatrix mean = zeros<double>(1, 2), none = zeros<double>(2, 2), unit = dense::identity(2);
-    const DenseMoments<TestType> nothing(mean, {unit, none, none, none});
+    const SmallMatrix none = zeros<double>(2, 2), unit = dense::identity(2);
+    const reference::VectorMoments<TestType> nothing({unit, none, none, none});
     REQUIRE_THROWS_MATCHES(subspace_identification(nothing, {.states = 1, .lags = 2}), NumericError,
                            says("randomised SVD", "the matrix is zero"));
     // Nothing but the first lag: A = 0, which `scaled` would have to invert.
-    const DenseMoments<TestType> brief(mean, {unit, SmallMatrix{{0.5, 0}, {0, 0}}, none, none});
+    const reference::VectorMoments<TestType> brief({unit, SmallMatrix{{0.5, 0}, {0, 0}}, none, none});
     CHECK(subspace_identification(brief, {.states = 1, .lags = 2}).radius < 1e-6);
     REQUIRE_THROWS_AS(subspace_identification(brief, {.states = 1, .lags = 2, .scaled = true}), NumericError);
 }

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
-#include <isogloss/lds/exact.hpp>
 #include <isogloss/lds/text_filter.hpp>
 
 #include "catch.hpp"
 #include "lds/texts.hpp"
+#include "reference/lds_exact.hpp"
 #include "tolerance.hpp"
 
 using namespace isogloss;
@@ -26,7 +26,7 @@ TEMPLATE_TEST_CASE("Far from the ends of a text, states are those of the exact f
     const double tolerance = sizeof(TestType) == 4 ? 1e-5 : 1e-10;
     const auto s = texts::recorded<TestType>();
     const auto text = long_text();
-    const auto exact = exact_smoother<TestType>(s, text);
+    const auto exact = reference::exact_smoother<TestType>(s, text);
     const TextFilter<TestType> filter(s, steady_state(s));
     const auto filtered = filter.filter(text), smoothed = filter.smooth(text);
     double most = 0;

@@ -20,8 +20,7 @@ struct Direction {
 ///     B = E[xxᵀ]^{-½} A E[xxᵀ]^{½} = U diag(s) Vᵀ,   from: E[xxᵀ]^{½} V,  to: E[xxᵀ]^{½} U
 ///
 /// The signs of a pair of vectors may flip together; both signs are given, so that 2 · `pairs` directions are
-/// returned, strongest first. Words with μ_i < min_frequency are left out. Of a system of vectors, words are the
-/// numbers of their components, all of them.
+/// returned, strongest first. Words with μ_i < min_frequency are left out.
 ///
 /// Throws UsageError for more pairs than states, fewer than one word, a min_frequency that is not in 0 … 1, and
 /// averages of another number of states or moved from.
@@ -43,9 +42,8 @@ template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallM
     };
     const TallMatrix<T> from = first(svd.V), to = first(svd.U);
     Array<Token> known;
-    const bool vectors = s.whitening.words == 0;  // whose components have no frequencies
     for (Index i = 0; i < s.vocabulary(); ++i)
-        if (vectors || (s.whitening.mu[i] > 0 && s.whitening.mu[i] >= min_frequency))
+        if (s.whitening.mu[i] > 0 && s.whitening.mu[i] >= min_frequency)
             known.push_back(static_cast<Token>(i));
     const auto top = [&](const TallMatrix<T>& score, Index pair, T sign) {
         auto order = known;

@@ -90,7 +90,7 @@ template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const Smal
     const BlasOnOneThread blas;
     auto v = times(system.C, symmetric_power(xx, 0.5, "type_embedding"));
     const Whitening& whitening = system.whitening;
-    for (std::size_t i = 0; i < whitening.mu.size() && whitening.words > 0; ++i)
+    for (std::size_t i = 0; i < whitening.mu.size(); ++i)
         if (!(whitening.mu[i] > 0)) std::fill_n(v.data() + i * v.shape(1), v.shape(1), T(0));
     normalise_rows(v);
     return v;

@@ -276,14 +276,11 @@ inline bool is_symmetric(const SmallMatrix& m) {
 
 /// Writes a system as one safetensors file: "A", "M", "xx", "xx_filtered" [h, h] and "frequencies" [V] in
 /// double, "C" [V, h], "mass", "vocabulary", "singular_values", "log_likelihoods". Throws UsageError, and writes
-/// nothing, for a system of vectors, and where the sizes of the parts differ; NumericError likewise for what load_lds
+/// nothing, where the sizes of the parts differ; NumericError likewise for what load_lds
 /// would refuse: a matrix that is not finite, M, xx or xx_filtered that is not symmetric, a mass that is not above 0.
 template <class T> void save_lds(const std::filesystem::path& path, const LdsFile<T>& it) {
     require_consistent(it.system, "save_lds");
     const Index h = it.system.states(), V = it.system.vocabulary();
-    if (it.system.whitening.words == 0)
-        throw UsageError(
-            "save_lds: the system is one of vectors (Whitening::of_numbers), expected one of words");
     if (it.vocabulary.size() != V)
         throw UsageError("save_lds: found a system of ", V, " words and a vocabulary of ",
                          it.vocabulary.size());

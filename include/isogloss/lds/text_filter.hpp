@@ -28,9 +28,9 @@ struct PredictionOptions {
 ///     f.cross_entropy(tokens, {.boundary = eos});                  // how well the next word is predicted
 ///
 /// The initial state of a text is that of an unknown but typical past. Far from the ends these are the exact
-/// conditional means; for exact ones everywhere see exact_smoother.
+/// conditional means.
 ///
-/// Errors   UsageError: a state of the wrong size, a system of vectors, the steady state of another number of
+/// Errors   UsageError: a state of the wrong size, the steady state of another number of
 ///          states, or one that was moved from. DataError: a token outside the vocabulary.
 /// Source   Belanger, Kakade 2015, eqs. (4)-(5), (33)-(37).
 template <class T> class TextFilter {
@@ -41,10 +41,6 @@ public:
     TextFilter(const Lds<T>& s, const SteadyState& f) {
         require_consistent(s, "TextFilter");
         require_states(f, s.states(), "TextFilter");
-        if (s.whitening.words == 0)
-            throw UsageError(
-                "TextFilter: the system is one of vectors (Whitening::of_numbers), expected one of ",
-                "words");
         const BlasOnOneThread blas;
         mu_ = s.whitening.mu, words_ = s.whitening.words, log_det_S_ = f.log_det_S;
         H_ = transposed(f.H), J_ = transposed(f.J), P_ = transposed(f.P), At_ = transposed(s.A);

@@ -67,16 +67,6 @@ struct Whitening {
         u.dimension = u.words - 1;
         return u;
     }
-
-    /// For n numbers that are already white, not words: Ψ_0 = I, so μ = m = 0 and w = 1, and the dimension is n.
-    static Whitening of_numbers(Index n) {
-        require("whitening", "numbers", n, 1);
-        Whitening u;
-        u.mu = u.m = Array<double>(n);
-        u.w.assign(n, 1);
-        u.dimension = n;
-        return u;
-    }
 };
 
 /// x - m (mᵀ x): the part of every column that is orthogonal to m, in place.
@@ -93,8 +83,8 @@ template <class T> void project_out(const Array<double>& m, MatrixRef<T> x) {
 }
 
 /// Lagged covariances Ψ_k = E[y_{t+k} y_tᵀ] of white observations, Ψ_0 = I - m mᵀ, given only as products: the
-/// input of subspace identification and EM. LagMoments implements the concept for words, DenseMoments for
-/// vectors; a user-defined type may have any source.
+/// input of subspace identification and EM. LagMoments implements the concept for words. A type of your own may have any
+/// source: of vectors of n numbers that are white, Ψ_0 = I, the whitening is μ = m = 0, w = 1, dimension n.
 ///
 ///     m.vocabulary()                    rows of y, V                  m.lags()        r: products for k = 0 … r
 ///     m.whitening()                     μ, m, w and the dimension

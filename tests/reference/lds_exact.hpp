@@ -1,4 +1,4 @@
-/// @file lds/exact.hpp  Exact time-varying filter, smoother and EM along a text: the reference.
+/// @file reference/lds_exact.hpp  Exact time-varying filter, smoother and EM along a text: what the steady state is compared with.
 #pragma once
 
 #include <cmath>
@@ -6,7 +6,10 @@
 #include <isogloss/lds/kalman.hpp>
 #include <utility>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
+namespace reference {
+
+using namespace isogloss;
+using namespace isogloss::lds;
 
 /// What exact_smoother computes for a text of T tokens.
 template <class T> struct ExactStates {
@@ -26,22 +29,12 @@ template <class T> struct ExactStates {
 ///     x_t^T = x_t^t + J_t (x_{t+1}^T - A x_t^t),   Σ_t^T = Σ_t^t + J_t (Σ_{t+1}^T - Σ_{t+1}^t) J_tᵀ
 ///
 /// Cost     O(T h³) time and O(T h²) memory: a reference for small problems.
-/// Errors   DataError: fewer than two tokens, one outside the vocabulary, one of frequency 0. NumericError:
-///          the noise is not positive definite.
 /// Source   Belanger, Kakade 2015, eqs. (45)-(52), with misprints corrected.
 template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<const Token> tokens) {
     const char* who = "exact smoother";
-    require_consistent(s, who);
-    if (tokens.size() < 2) throw DataError(who, ": found ", tokens.size(), " tokens, expected 2 or more");
-    for (const Token t : tokens)
-        if (t < 0 || t >= s.vocabulary() || !(s.whitening.mu[t] > 0))
-            throw DataError(who, ": token ", t, " is outside the vocabulary of ", s.vocabulary(),
-                            " words, or has frequency 0");
     const BlasOnOneThread blas;
     const Index h = s.states(), N = std::ssize(tokens);
     const SmallMatrix I = identity(h), G = inner_products(s.C, s.C);
-    if (const double share = largest_share(G, s.M); !(share < 1))
-        throw NumericError(who, ": C M Cᵀ has an eigenvalue ", share, ", expected below 1");
     const auto column = [&](const SmallMatrix& m, Index t) {
         SmallMatrix x = zeros<double>(h, 1);
         for (Index j = 0; j < h; ++j) x.data()[j] = m.data()[t * h + j];
@@ -121,7 +114,7 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<cons
 /// which never decreases between iterations.
 ///
 /// μ must be the frequencies of this same text, without pseudo-counts: only then is I - m mᵀ the covariance
-/// of y, and the M-step exact. Throws as exact_smoother and maximise; the system is then unchanged.
+/// of y, and the M-step exact.
 template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens) {
     const char* who = "exact EM";
     const BlasOnOneThread blas;
@@ -134,4 +127,4 @@ template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens
     return value;
 }
 
-}}}  // namespace isogloss::lds
+}  // namespace reference
