@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <isogloss/error.hpp>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/random.hpp>
 #include <limits>
+#include <string_view>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+namespace kernel {
 
 /// Plain loops with sums in double, against which the kernels below are tested. Only dot has other uses: the sum
 /// when a product exceeds the range of T, and wherever a sum is to be in double.
@@ -163,4 +166,16 @@ template <class T, class A = Architecture> Index first_non_finite(Index n, const
     return n;
 }
 
-}}}  // namespace isogloss::kernel
+}  // namespace kernel
+
+/// Throws E (NumericError), naming `who`, unless the n numbers of `name` are finite.
+///
+///     require_finite("save_lds", "A", a.size(), a.data());
+///     // save_lds: found nan in A, number 3, expected finite numbers
+template <class E = NumericError, class T>
+void require_finite(std::string_view who, std::string_view name, Index n, const T* x) {
+    if (const Index bad = kernel::first_non_finite(n, x); bad < n)
+        throw E(who, ": found ", x[bad], " in ", name, ", number ", bad, ", expected finite numbers");
+}
+
+}}  // namespace isogloss
