@@ -1,4 +1,5 @@
 // expect: all handles must come from a graph of the same scalar type
+#include <isogloss/graph/graph.hpp>
 #include <isogloss/node/lstm.hpp>
 
 int main() {

@@ -1,4 +1,5 @@
 // expect: the node's setup\(\) does not accept these inputs
+#include <isogloss/graph/graph.hpp>
 #include <isogloss/node/lstm.hpp>
 
 int main() {

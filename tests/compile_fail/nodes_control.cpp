@@ -1,5 +1,6 @@
 // compiles
 // What the mistakes in wiring have in common, without the mistake.
+#include <isogloss/graph/graph.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/softmax.hpp>

@@ -1,4 +1,5 @@
 // expect: a SoftmaxLoss needs `double row\(const LogitRow<T>&\) const`
+#include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/softmax_loss.hpp>
 #include <isogloss/node/softmax.hpp>
 using namespace isogloss;

@@ -1,4 +1,5 @@
 // expect: the node's setup\(\) does not accept these inputs
+#include <isogloss/graph/graph.hpp>
 #include <isogloss/node/softmax.hpp>
 
 int main() {

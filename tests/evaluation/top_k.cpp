@@ -58,8 +58,8 @@ TEST_CASE("top_k refuses numbers of words and columns that there are not", "[gra
     const auto o = g.add<Softmax>("o", {.vocabulary = 4}, u);
     REQUIRE_THROWS_MATCHES(top_k(g, o, 1), UsageError, says("did not reach 'o'"));
     REQUIRE_THROWS_MATCHES(top_k(g, o, 1, 0), UsageError, says("did not reach 'o'"));
-    REQUIRE_THROWS_MATCHES(top_k(g, Logits<float>(), 1), UsageError, says("logits handle: it is empty"));
-    REQUIRE_THROWS_MATCHES(top_k(g, Logits<float>(), 1, 0), UsageError, says("logits handle: it is empty"));
+    REQUIRE_THROWS_MATCHES(top_k(g, Logits<float>(), 1), UsageError, says("logits handle is empty"));
+    REQUIRE_THROWS_MATCHES(top_k(g, Logits<float>(), 1, 0), UsageError, says("logits handle is empty"));
     const std::vector<float> values = {1, 2};
     g.forward(o, {u, values.data(), 1, 2});
     REQUIRE_THROWS_MATCHES(top_k(g, o, 0), UsageError, says("top_k: found k = 0, expected 1 to 4"));

@@ -122,9 +122,9 @@ TEMPLATE_TEST_CASE("Inputs are asked for, and refused, on the way to logits as o
     refuses({net.feed(0), Feed<double>(idle, TokenBlock{net.data[0].data(), T0, B})},
             "input 'idle' is given but no node of the graph reads it");
     refuses({net.feed(0), Feed<double>(Tokens(), TokenBlock{net.data[1].data(), T0, B})},
-            "tokens handle: it is empty");
+            "tokens handle is empty");
     const std::vector<double> values(static_cast<std::size_t>(T0 * B));
-    refuses({net.feed(0), Feed<double>(Seq<double>(), values.data(), T0, B)}, "sequence handle: it is empty");
+    refuses({net.feed(0), Feed<double>(Seq<double>(), values.data(), T0, B)}, "sequence handle is empty");
 }
 
 TEST_CASE("An array of xtensor is an input, with its shape checked", "[graph][feeds][xtensor]") {

@@ -64,6 +64,9 @@ TEST_CASE("The loss by token adds up to the loss, positions without a target cos
     const std::vector<Token> none(8, not_predicted);
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, TokenBlock{none.data(), 4, 2}}) == 0);
     CHECK(m.g.result(m.l).predicted() == 0);
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("'loss'", "not_predicted"));  // a slip
+    m.g.shard(0, 3);  // nor does every part of a batch have targets
+    m.g.forward(m.l, {m.x, input}, {m.y, TokenBlock{none.data(), 4, 2}});
     m.g.backward(m.l);
     for (const double v : m.g.gradient(m.E)) CHECK(v == 0);
 }
@@ -224,7 +227,8 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
     REQUIRE_THROWS_MATCHES(g.input("u", 0), UsageError, says("width 0"));
     REQUIRE_THROWS_MATCHES(Graph<float>({.time = 0}), UsageError, says("time = 0"));
     REQUIRE_THROWS_MATCHES(Graph<float>({.budget = 0}), UsageError, says("budget = 0"));
-    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), UsageError, says("another graph"));
+    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), UsageError,
+                           says("node 'e', input 1", "another graph"));
     REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, Tokens{}, E), UsageError, says("empty"));
     REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, y, E), UsageError,
                            says("node 'e'", "5 rows", "vocabulary of 6"));

@@ -131,20 +131,20 @@ TEST_CASE("A loss that says nothing of a pass does not show those of the pass be
 
 TEST_CASE("A handle that a node uses before it is assigned is refused by name", "[graph][setup][errors]") {
     for (const auto& [slip, what] :
-         {std::pair(Slip::late_sequence, "sequence handle: it is empty"),
-          {Slip::late_weight, "weight handle: it is empty"},
-          {Slip::shared_weight, "weight handle: it is empty"},
-          {Slip::late_tokens, "tokens handle: it is empty"},
-          {Slip::choice, "tokens handle: it is empty"},
-          {Slip::name, "sequence handle: it is empty"},
-          {Slip::table, "logits handle: it is empty"},
-          {Slip::budget, "weight handle: it is empty"},
-          {Slip::gradient, "weight handle: it is empty"},
+         {std::pair(Slip::late_sequence, "sequence handle is empty"),
+          {Slip::late_weight, "weight handle is empty"},
+          {Slip::shared_weight, "weight handle is empty"},
+          {Slip::late_tokens, "tokens handle is empty"},
+          {Slip::choice, "tokens handle is empty"},
+          {Slip::name, "sequence handle is empty"},
+          {Slip::table, "logits handle is empty"},
+          {Slip::budget, "weight handle is empty"},
+          {Slip::gradient, "weight handle is empty"},
           {Slip::plain_sequence, "has no value before the first step"},
           {Slip::mask_width, "mask 'm': found width = 0, expected at least 1"},
-          {Slip::mask_groups, "mask 'm': found groups = 0, expected at least 1"},
+          {Slip::mask_groups, "found groups of a mask = 0, expected at least 1"},
           {Slip::mask_fit, "a mask of 1 x 2 does not fit an input of width 3 into 2 units"},
-          {Slip::other_graph, "sequence handle: it belongs to another graph"}}) {
+          {Slip::other_graph, "sequence handle belongs to another graph"}}) {
         Graph<double> g({});
         const auto x = g.input("x", 3);
         REQUIRE_THROWS_MATCHES(g.add<Slipping>("slip", {.slip = slip}, x), UsageError,

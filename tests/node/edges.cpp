@@ -28,6 +28,28 @@ TEST_CASE("A random graph has d distinct edges from every unit, its loop among t
     if (units == 20 && edges > 1) REQUIRE(graphs.size() == 5);
 }
 
+TEST_CASE("The edges of a unit are a shuffle of the others, of its own", "[node][edges]") {
+    const Index units = 9, d = 4;
+    const Random random(3, stream_of("edges"));
+    std::vector<std::set<Index>> sources(std::size_t{9});
+    for (Index i = 0; i < units; ++i) {
+        std::vector<Index> others;
+        for (Index j = 0; j < units; ++j)
+            if (j != i) others.push_back(j);
+        for (Index k = 0; k + 1 < d; ++k) {
+            std::swap(others[std::size_t(k)],
+                      others[std::size_t(k + random.below(i * units + k, units - 1 - k))]);
+            sources[std::size_t(others[std::size_t(k)])].insert(i);
+        }
+    }
+    const Edges g = random_edges(units, d, 3);
+    for (Index j = 0; j < units; ++j) {
+        const auto row = g.from.begin();
+        CHECK(std::set<Index>(row + g.first[j] + 1, row + g.first[j + 1]) == sources[std::size_t(j)]);
+    }
+    CHECK(random_edges(300'000, 3, 1).count() == 900'000);  // as many steps: no unit looks at all others
+}
+
 TEST_CASE("A random graph needs units, and edges among them", "[node][edges]") {
     REQUIRE_THROWS_MATCHES(random_edges(0, 1, 1), UsageError, says("units = 0"));
     REQUIRE_THROWS_MATCHES(random_edges(3, 4, 1), UsageError, says("edges of each unit = 4", "1 to 3"));

@@ -126,7 +126,8 @@ public:
                       HasBackward<N, T>) {
             return all_or_nothing("node", name, [&] {
                 NodeRecord<T> record = begin_node(name);
-                (note(record, inputs), ...);
+                int place = 0;
+                (note(record, inputs, message("node '", name, "', input ", ++place)), ...);
                 auto owner = std::make_unique<NodeOf<T, N>>();
                 owner->node.options = std::move(options);
                 Setup<T> setup(store_, static_cast<int>(nodes_.size()));
@@ -170,34 +171,33 @@ private:
         nodes_.push_back(std::move(n));
     }
 
-    // Inputs of a node, by kind of handle.
-    void note(NodeRecord<T>& n, Tokens x) {
-        store_.require_own(x, "tokens");
+    // Inputs of a node, by kind of handle; `who` begins what is refused.
+    void note(NodeRecord<T>& n, Tokens x, const std::string& who) {
+        store_.require_own(x, "tokens", who);
         n.input_tokens.push_back(x.id);
     }
-    void note(NodeRecord<T>& n, Seq<T> a) {
-        store_.require_own(a, "sequence");
+    void note(NodeRecord<T>& n, Seq<T> a, const std::string& who) {
+        store_.require_own(a, "sequence", who);
         const auto& s = store_[a];
         if (s.internal)
             throw UsageError(
-                "node '", store_.node_names.back(), "': its input '", s.name, "' is internal to '",
-                store_.node_names[s.node],
+                who, ": '", s.name, "' is internal to '", store_.node_names[s.node],
                 "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
                 "this one's, or may do so. Its values can be read by value(sequence); a node that only "
                 "adds to the adjoint opens it in its setup, s.open(a)");
         n.input_seqs.push_back(a.id);
         if (s.node >= 0) n.inputs.push_back(s.node);
     }
-    void note(NodeRecord<T>& n, Weight<T> w) {
-        store_.require_own(w, "weight");
+    void note(NodeRecord<T>& n, Weight<T> w, const std::string& who) {
+        store_.require_own(w, "weight", who);
         n.input_weights.push_back(w.id);
     }
-    void note(NodeRecord<T>& n, Logits<T> o) {
-        store_.require_own(o, "logits");
+    void note(NodeRecord<T>& n, Logits<T> o, const std::string& who) {
+        store_.require_own(o, "logits", who);
         n.inputs.push_back(store_[o].node);
     }
-    void note(NodeRecord<T>& n, Loss<T> l) {
-        store_.require_own(l, "loss");
+    void note(NodeRecord<T>& n, Loss<T> l, const std::string& who) {
+        store_.require_own(l, "loss", who);
         n.inputs.push_back(store_[l].node);
     }
 

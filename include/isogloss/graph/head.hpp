@@ -72,9 +72,9 @@ private:
     const LogitsRecord<T>& head_;
 };
 
-template <class T> template <class Finish>
-void Head<T>::rows(std::string_view who, Index first, MatrixRef<T> out, double temperature,
-                   Finish&& finish) const {
+template <class T> template <class Finish> void Head<T>::rows(std::string_view who, Index first,
+                                                              MatrixRef<T> out, double temperature,
+                                                              Finish&& finish) const {
     runner_.require_reached(who, head_.node);
     if (const T inverse = static_cast<T>(1 / temperature);
         !(inverse >= std::numeric_limits<T>::min() && std::isfinite(inverse)))
@@ -97,7 +97,7 @@ void Head<T>::rows(std::string_view who, Index first, MatrixRef<T> out, double t
         if (std::isnan(finish(out.row(r))))
             throw NumericError(who, ": the logits of '", head_.name, "' are not finite at row ", first + r,
                                ". ",
-                               runner_.not_finite_before(
+                               runner_.blame().not_finite_before(
                                    "Inputs, weights and carried states are finite, but not their products: "
                                    "return to smaller weights."));
 }

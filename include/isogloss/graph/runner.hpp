@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <isogloss/graph/blame.hpp>
 #include <isogloss/graph/feed.hpp>
 #include <isogloss/graph/node.hpp>
 #include <isogloss/subnormals.hpp>
@@ -17,9 +17,11 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 /// The half of Graph that runs passes; Graph documents each function.
 template <class T> class Runner {
 public:
-    Runner(Store<T>& store, Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
+    Runner(Store<T>& store, Array<NodeRecord<T>>& nodes)
+        : store_(store), nodes_(nodes), blame_(store, nodes), inputs_(store, nodes) {}
 
     bool checking = false;
+    const Blame<T>& blame() const { return blame_; }
 
     /// Whether the last pass failed, or there was none.
     bool failed() const { return last_ == failed_pass; }
@@ -50,16 +52,8 @@ public:
         last_ = failed_pass;  // also if there is no memory for the pass
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
-        store_.time = store_.batch = 0;
-        for (auto& x : store_.tokens) x.fed = false;
-        for (auto& s : store_.seqs) s.fed = false;
-        for (const auto& f : feeds) feed(f);
-        if (store_.batch > store_.columns_in_batch() - store_.first_column)
-            throw UsageError("forward: ", store_.batch, " columns from column ", store_.first_column,
-                             " on exceed the batch of ", store_.all_columns, " columns set by shard()");
-        if (checking)
-            if (const std::string cause = not_finite_input(); !cause.empty())
-                throw NumericError("forward: ", cause);
+        inputs_.take(feeds);
+        if (checking) blame_.check_inputs();
         find_needed(last);
         training_ = store_.training;
         const std::uint64_t before = store_.step;
@@ -97,6 +91,10 @@ public:
     /// gradients, those of the whole graph are cleared: what counted before cannot be told from what this pass added.
     template <class Quantity> void backward(const LossRecord& l, int past) {
         constexpr int q = Backward<T, Quantity>::quantity;
+        if (q == 0 && store_.training && store_.all_columns == 0 && l.predicted == 0 && l.value == 0)
+            throw UsageError("backward: the loss '", l.name,
+                             "' has no position to learn from: every target is not_predicted (-1). Give "
+                             "targets, or leave this batch out");
         if constexpr (q == 1) {
             for (int id = past + 1; id <= l.node; ++id)
                 if (at(id).needed && !at(id).node->has_modulus())
@@ -114,8 +112,12 @@ public:
         const auto run = [&](int id) {
             if constexpr (q == 1) square_weights(at(id));
             Backward<T, Quantity> pass(store_, id);
-            with_shapes(id, "backward", [&] { at(id).node->backward(pass); });
-            if (checking) check_backward<Quantity>(id);
+            try {
+                at(id).node->backward(pass);
+            } catch (const ShapeError& error) {
+                blame_.refuse_shapes(id, "backward", error);
+            }
+            if (checking) blame_.check_backward(id, q);
         };
         // First the losses that have staged gradients, which another loss on the same hidden states or the same
         // table would discard. No other node adds to what a loss returns: its place among the nodes is free.
@@ -151,29 +153,6 @@ public:
         return -1;
     }
 
-    /// What was not finite before the pass computed anything, and what to do about it; `otherwise` if all was finite.
-    std::string not_finite_before(std::string_view otherwise) const {
-        if (std::string cause = not_finite_input(); !cause.empty()) return cause;
-        for (const auto& p : store_.parameters)
-            if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
-                return message("The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols,
-                               ", column ", bad % p.cols,
-                               ": a file or an update left it so. Return to finite values; if it was "
-                               "an update, lower its learning rate or clipping threshold.");
-        for (int id = 0; id < node_count(); ++id)
-            for (int i = at(id).first_seq; at(id).needed && i < at(id).last_seq; ++i) {
-                const auto& s = store_.seqs[i];
-                if (!s.carried) continue;
-                const T* const before = store_.value(i, -1);
-                const Index n = store_.batch * s.width, bad = kernel::first_non_finite(n, before);
-                if (bad != n)
-                    return message("The carried state '", s.name, "' was ", before[bad],
-                                   " before the pass, in batch row ", bad / s.width, ", unit ", bad % s.width,
-                                   ": an earlier pass left it so. Call reset(), or restore a finite state.");
-            }
-        return std::string(otherwise);
-    }
-
 private:
     // While a pass runs: BLAS on one thread, subnormal numbers are 0.
     struct Scope {
@@ -189,74 +168,6 @@ private:
 
     NodeRecord<T>& at(int id) const { return nodes_[id]; }
     const std::string& name(int id) const { return store_.node_names[id]; }
-    int node_count() const { return static_cast<int>(nodes_.size()); }
-
-    void feed(const Feed<T>& f) {
-        if (f.tokens.id >= 0) {
-            store_.require_own(f.tokens, "tokens");
-            require_wanted(store_[f.tokens], f.tokens.id, &NodeRecord<T>::input_tokens);
-            feed_tokens(store_[f.tokens], f);
-        } else if (f.seq.id >= 0) {  // otherwise an argument that was omitted
-            store_.require_own(f.seq, "sequence");
-            if (store_[f.seq].node < 0) require_wanted(store_[f.seq], f.seq.id, &NodeRecord<T>::input_seqs);
-            feed_sequence(store_[f.seq], f);
-        } else if (f.values || f.block.data) {  // data for an empty handle, which this refuses
-            if (f.values) store_.require_own(f.seq, "sequence");
-            store_.require_own(f.tokens, "tokens");
-        }
-    }
-
-    // Requires that an input is given once and that a node reads it: else a slip would go unnoticed.
-    void require_wanted(const auto& input, int id, std::vector<int> NodeRecord<T>::*inputs) const {
-        if (input.fed)
-            throw UsageError("forward: input '", input.name,
-                             "' is given twice, expected once; is one of them meant for another?");
-        for (const auto& n : nodes_)
-            if (std::find((n.*inputs).begin(), (n.*inputs).end(), id) != (n.*inputs).end()) return;
-        throw UsageError(
-            "forward: input '", input.name,
-            "' is given but no node of the graph reads it; hand its handle to the node that should, or leave "
-            "it out");
-    }
-
-    // Sets T and B of the pass, or requires them to equal those of earlier inputs.
-    void take_shape(const std::string& input, const Feed<T>& f, bool has_data) {
-        const Index time = f.block.time, batch = f.block.batch;
-        if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
-            throw UsageError("forward: input '", input, "' has ", time, " steps and ", batch,
-                             " columns; the graph holds 1 to ", store_.capacity.time, " steps and 1 to ",
-                             store_.capacity.batch,
-                             " columns. Cut the batch or build the graph with larger capacities.");
-        if (!has_data) throw UsageError("forward: input '", input, "' has no data: the pointer is null");
-        if (store_.time == 0) {
-            store_.time = time;
-            store_.batch = batch;
-        } else if (store_.time != time || store_.batch != batch) {
-            throw UsageError("forward: input '", input, "' has ", time, " steps and ", batch,
-                             " columns, another input has ", store_.time, " and ", store_.batch);
-        }
-    }
-
-    void feed_sequence(SeqRecord<T>& s, const Feed<T>& f) {
-        take_shape(s.name, f, f.values != nullptr);
-        if (s.node >= 0)
-            throw UsageError("forward: '", s.name, "' is computed by a node and cannot be an input");
-        std::copy_n(f.values, store_.rows() * s.width, s.value);
-        s.fed = true;
-    }
-
-    void feed_tokens(TokensRecord& x, const Feed<T>& f) {
-        take_shape(x.name, f, f.block.data != nullptr);
-        for (Index r = 0; r < store_.rows(); ++r) {
-            const Token v = f.block.data[r];
-            if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
-                throw DataError("forward: input '", x.name, "' holds token ", v, " at step ",
-                                r / store_.batch, ", column ", r % store_.batch, "; expected 0 to ",
-                                x.vocabulary - 1, x.read_by_node ? "" : ", or -1 where nothing is predicted");
-            x.value[r] = v;
-        }
-        x.fed = true;
-    }
 
     // Marks the nodes that `last` needs, and requires their inputs.
     void find_needed(int last) {
@@ -275,19 +186,6 @@ private:
             for (const int i : n.input_seqs)
                 if (store_.seqs[i].node < 0) require_fed(store_.seqs[i]);
         }
-    }
-
-    // Throws NumericError if the value of a loss just computed is not finite.
-    void require_finite(const LossRecord& l) const {
-        if (std::isfinite(l.value)) return;
-        std::string where;
-        for (Index r = 0; l.by_token && r < store_.rows() && where.empty(); ++r)
-            if (!std::isfinite(l.by_token[r]))
-                where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
-        throw NumericError("node '", l.name, "': the loss is ", l.value, where, " (training step ",
-                           store_.step, "). ",
-                           not_finite_before("Lower the learning rate or the clipping threshold; "
-                                             "checking(true) names the first node that is not finite."));
     }
 
     // Counts the columns and predicted positions of a backward pass from a loss down to, but excluding, node `past`, for
@@ -320,19 +218,15 @@ private:
                 if (l.by_token) std::fill_n(l.by_token, store_.time * store_.batch, 0.0);
             });
             Forward<T> pass(store_, id);
-            with_shapes(id, "forward", [&] { n.node->forward(pass); });
-            require_sums(n, id);
-            for_each_loss(id, [&](LossRecord& l) {
-                if (l.predicted < 0)  // what is there would be that of another pass
-                    throw UsageError("node '", name(id),
-                                     "', forward: found no set(l, value, predicted) of the loss '", l.name,
-                                     "' in this pass, expected one in every pass");
-            });
-            if (checking)
-                for (int i = n.first_seq; i < n.last_seq; ++i)
-                    refuse_non_finite(i, store_.value(i), id, "output");
+            try {
+                n.node->forward(pass);
+            } catch (const ShapeError& error) {
+                blame_.refuse_shapes(id, "forward", error);
+            }
+            blame_.require_complete(id);
+            if (checking) blame_.check_forward(id);
         }
-        if (asked >= 0) require_finite(store_.losses[asked]);
+        if (asked >= 0) blame_.require_finite(store_.losses[asked]);
         // Only now: until here the pass may fail, and would leave some layers a segment ahead of the others.
         for (int id = first; id <= last; ++id)
             if (at(id).needed)
@@ -350,41 +244,6 @@ private:
     template <class F> void for_each_carried(int id, F&& f) {
         for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
             if (auto& s = store_.seqs[i]; s.carried) f(s, i);
-    }
-
-    // Refuses a forward pass that has left out the sums of some units, or their terms computed step by step.
-    void require_sums(const NodeRecord<T>& n, int id) const {
-        for (int i = n.first_units; i < n.last_units; ++i) {
-            const auto& u = store_.units[i];
-            const bool by_step =
-                std::any_of(u.sources.begin(), u.sources.end(), [](const auto& s) { return s.by_step(); });
-            if (u.begun == store_.pass && (!by_step || u.stepped == store_.pass)) continue;
-            throw UsageError("node '", name(id), "', forward: found no affine(",
-                             u.begun == store_.pass ? "z, t" : "z", ") of the units '", u.name,
-                             "' in this pass, expected affine(z)",
-                             by_step ? " before the loop over steps and affine(z, t) in every step" : "");
-        }
-    }
-
-    // Calls f(), which runs a node; adds the node and its shapes to errors about mismatched arrays.
-    template <class F> void with_shapes(int id, const char* way, F&& f) {
-        const auto refuse = [&](std::string_view cause) {
-            std::string shapes;
-            const Index steps = store_.time, columns = store_.batch;
-            for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
-                shapes += message(shapes.empty() ? "" : ", ", "'", store_.seqs[i].name, "' [", columns, ", ",
-                                  store_.seqs[i].width, "]");
-            throw UsageError("node '", name(id), "', ", way, ": ", cause, ". Arrays of one step are ", shapes,
-                             "; those of all ", steps, " steps, p.at(z) in place of p.at(z, t), have ",
-                             steps * columns, " rows");
-        };
-        try {
-            f();
-        } catch (const xt::broadcast_error& error) {
-            refuse(error.what());
-        } catch (const ShapeError& error) {
-            refuse(cause_of(error.what()));
-        }
     }
 
     void draw(MaskRecord<T>& m) const {
@@ -424,45 +283,10 @@ private:
         store_.moduli = true;
     }
 
-    // --- checking mode ----------------------------------------------------------------------------
-
-    // " 'h' is nan at step 2, batch row 1, unit 0", for number `bad` of a sequence.
-    std::string place(const SeqRecord<T>& s, const T* data, Index bad) const {
-        return message(" '", s.name, "' is ", data[bad], " at step ", bad / s.width / store_.batch,
-                       ", batch row ", bad / s.width % store_.batch, ", unit ", bad % s.width);
-    }
-
-    std::string not_finite_input() const {
-        for (const auto& s : store_.seqs) {
-            const Index n = s.fed ? store_.rows() * s.width : 0, bad = kernel::first_non_finite(n, s.value);
-            if (bad != n) return message("The input", place(s, s.value, bad), ": check the data given.");
-        }
-        return {};
-    }
-
-    void refuse_non_finite(int seq, const T* data, int node, const char* what) const {
-        const auto& s = store_.seqs[seq];
-        const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
-        if (bad == n) return;
-        throw NumericError(
-            "node '", name(node), "': the ", what, place(s, data, bad), " (training step ", store_.step,
-            "). ",
-            not_finite_before("Inputs, weights and carried states are finite: lower the learning rate "
-                              "or the clipping threshold."));
-    }
-
-    template <class Quantity> void check_backward(int id) {
-        constexpr int q = Backward<T, Quantity>::quantity;
-        const auto check = [&](int i) {
-            if (!store_.seqs[i].unset[q])
-                refuse_non_finite(i, store_.adjoint(i, q), id, q == 0 ? "gradient of" : "modulus of");
-        };
-        for (int i = at(id).first_seq; i < at(id).last_seq; ++i) check(i);
-        for (const int i : at(id).input_seqs) check(i);
-    }
-
     Store<T>& store_;
     Array<NodeRecord<T>>& nodes_;
+    Blame<T> blame_;
+    Inputs<T> inputs_;
     bool training_ = true;  // of the last forward pass
     static constexpr int failed_pass = -2;
     int last_ = failed_pass;  // the last node of the last forward pass; -1 if that was to an input

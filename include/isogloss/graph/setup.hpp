@@ -150,8 +150,8 @@ public:
     /// 2⁻³² to 1, else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
         require_keep(keep);
-        isogloss::require(message("node '", name(), "', mask '", local, "'"), "width", width, 1);
-        isogloss::require(message("node '", name(), "', mask '", local, "'"), "groups", groups, 1);
+        require("width of a mask", width, 1);
+        require("groups of a mask", groups, 1);
         store_.claim(full(local), "mask");
         graph::MaskRecord<T> r{.name = full(local),
                                .width = width,
@@ -166,7 +166,7 @@ public:
     /// The node's own memory, zeroed once and kept between passes: an array of these sizes, or of n elements.
     /// Throws UsageError if there is not enough memory.
     template <class U = T> U* scratch(std::initializer_list<Index> sizes) {
-        return store_.arena.template take<U>(sizes, message("node '", name(), "'"));
+        return store_.arena.template take<U>(sizes, who());
     }
     template <class U = T> U* scratch(Index n) { return scratch<U>({n}); }  ///< see above
 
@@ -263,13 +263,13 @@ public:
 
     /// Refuses a request: throws UsageError "node 'name': message".
     template <class... Parts> [[noreturn]] void fail(const Parts&... why) const {
-        throw UsageError("node '", name(), "': ", why...);
+        throw UsageError(who(), ": ", why...);
     }
     /// Throws UsageError unless an option of the node lies between `low` and `high`; see isogloss::require.
     template <class V>
     void require(std::string_view option, V value, std::type_identity_t<Bound<V>> low,
                  std::type_identity_t<Bound<V>> high = std::numeric_limits<V>::max()) const {
-        isogloss::require(message("node '", name(), "'"), option, value, low, high);
+        isogloss::require(who(), option, value, low, high);
     }
 
     /// The same for the probability of keeping something in dropout, in [2⁻³², 1].
@@ -292,14 +292,11 @@ public:
 
 private:
     friend class UnitsBuilder<T>;
+    std::string who() const { return message("node '", name(), "'"); }
     std::string full(const std::string& local) const { return name() + "." + local; }
     // The record behind a handle. Throws UsageError for one that is empty, as before it is assigned, or another graph's.
     template <class H> auto& checked(const H& handle, const char* what) const {
-        try {
-            store_.require_own(handle, what);
-        } catch (const UsageError& error) {
-            fail(cause_of(error.what()));
-        }
+        store_.require_own(handle, what, who());
         return store_[handle];
     }
     auto& own(Seq<T> a) const { return checked(a, "sequence"); }

@@ -171,13 +171,12 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     LogitsRecord<T>& operator[](Logits<T> o) { return logits[o.id]; }
     LossRecord& operator[](Loss<T> l) { return losses[l.id]; }
 
-    /// Throws UsageError unless a handle is one of this graph's.
-    template <class H> void require_own(const H& h, const char* what) const {
-        if (h.id < 0)
-            throw UsageError(what, " handle: it is empty; use the one returned when the ", what, " was made");
-        if (h.graph != serial)
-            throw UsageError(
-                what, " handle: it belongs to another graph; handles serve only the graph that gave them");
+    /// Throws UsageError, beginning with `who`, unless a handle is one of this graph's.
+    template <class H> void require_own(const H& h, const char* what, std::string_view who = {}) const {
+        if (h.id >= 0 && h.graph == serial) return;
+        throw UsageError(who, who.empty() ? "" : ": ", "the ", what, " handle ",
+                         h.id < 0 ? "is empty; use the one returned when it was made"
+                                  : "belongs to another graph; handles serve only the graph that gave them");
     }
 
     /// What nodes have published as records of type R, in order of creation.

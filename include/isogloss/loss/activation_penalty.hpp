@@ -1,7 +1,7 @@
 /// @file loss/activation_penalty.hpp  A penalty on large and on quickly changing activations.
 #pragma once
 
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/graph/graph.hpp>
 #include <isogloss/graph/logits.hpp>
+#include <isogloss/graph/node.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/loss/block_plan.hpp>
 #include <isogloss/loss/packed_table.hpp>

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <concepts>
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {

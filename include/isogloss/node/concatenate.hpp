@@ -2,7 +2,7 @@
 #pragma once
 
 #include <concepts>
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {

@@ -1,7 +1,7 @@
 /// @file node/dropout.hpp  Dropout between nodes, and the dropout schemes of recurrent cells.
 #pragma once
 
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 

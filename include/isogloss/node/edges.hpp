@@ -48,15 +48,16 @@ inline Edges random_edges(Index units, Index d, std::uint64_t seed) {
         const Random random(seed, stream_of("edges"));
         Array<std::vector<Index>> into(units);
         for (Index i = 0; i < units; ++i) into[i].push_back(i);
-        Array<Index> others(units - 1);
+        Array<Index> others(units - 1), picks(d - 1);
+        std::iota(others.begin(), others.end(), Index{0});
         for (Index i = 0; i < units; ++i) {
-            std::iota(others.begin(), others.end(), Index{0});
             for (Index k = 0; k + 1 < d; ++k) {  // the first d - 1 elements of a shuffle
-                const Index pick = k + random.below(i * units + k, units - 1 - k);
-                std::swap(others[k], others[pick]);
+                picks[k] = k + random.below(i * units + k, units - 1 - k);
+                std::swap(others[k], others[picks[k]]);
                 const Index j = others[k];
                 into[j < i ? j : j + 1].push_back(i);
             }
+            for (Index k = d - 1; k-- > 0;) std::swap(others[k], others[picks[k]]);  // in order again
         }
         Edges r;
         r.units = units;

@@ -1,7 +1,7 @@
 /// @file node/embedding.hpp  Tokens to vectors.
 #pragma once
 
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 

@@ -1,7 +1,7 @@
 /// @file node/linear.hpp  An affine map of every position.
 #pragma once
 
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 

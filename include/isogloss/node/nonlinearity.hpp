@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 #include <isogloss/kernel/activation.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {

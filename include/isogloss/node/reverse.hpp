@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 

@@ -1,7 +1,7 @@
 /// @file node/softmax.hpp  Output heads: from hidden states to lazy logits over the vocabulary.
 #pragma once
 
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 #include <optional>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {

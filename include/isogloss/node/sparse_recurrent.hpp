@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <isogloss/graph/graph.hpp>
+#include <isogloss/graph/node.hpp>
 #include <isogloss/kernel/activation.hpp>
 #include <isogloss/node/dense_edges.hpp>
 #include <isogloss/node/edges.hpp>
