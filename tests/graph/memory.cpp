@@ -158,7 +158,6 @@ TEST_CASE("Moduli for which there is no memory can be asked for again", "[graph]
         graph->forward(l, {u, values.data(), 2, 2}, {y, TokenBlock{targets.data(), 2, 2}});
         graph->backward(l);
         for (std::size_t k = 0; graph == &g; ++k) {
-            const std::size_t memory = g.memory();
             bool happened = false;
             try {
                 const FailingAllocation fail(k);
@@ -166,7 +165,6 @@ TEST_CASE("Moduli for which there is no memory can be asked for again", "[graph]
                 happened = fail.happened();
             } catch (const std::exception&) {
                 happened = true;
-                CHECK(g.memory() == memory);
                 REQUIRE_THROWS_AS(g.modulus(h), UsageError);
                 ++failures;
             }

@@ -225,14 +225,18 @@ TEST_CASE("Step by step terms are refused before the sums of their units are set
                            says("node 'cell'", "'cell.z'", "expected affine(z) before the loop"));
 }
 
-TEST_CASE("A gradient by rows is refused where no lookup was declared", "[graph][errors]") {
+TEST_CASE("A gradient by rows is dense where no lookup was declared", "[graph]") {
     Graph<double> g({.time = 2, .batch = 1});
     const auto y = g.tokens("y", 5);
     const auto x = g.tokens("x", 5);
     const auto h = g.add<ByRows>("rows", {}, x, g.weight("E", 5, 4, uniform(1)));
     const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("head", {.vocabulary = 5}, h), y);
     g.forward(l, {x, a}, {y, b});
-    REQUIRE_THROWS_MATCHES(g.backward(l), UsageError, says("node 'rows'", "no lookup of 'E'", "s.lookup(w)"));
+    g.backward(l);
+    CHECK(g.parameter("E").condition == Parameter<double>::Condition::dense);
+    const auto dE = g.gradient(g.weight("E"));
+    const auto dh = g.adjoint(h);
+    CHECK((xt::row(dE, 1) == xt::row(dh, 0) && xt::row(dE, 2) == xt::row(dh, 1) && dE(0, 0) == 0));
 }
 
 TEST_CASE("Moduli are computed down to a sequence whatever the nodes before it can do", "[graph]") {

@@ -334,27 +334,17 @@ TEST_CASE("Networks on sparse graphs refuse what they cannot be", "[node][edges]
     const auto x = g.tokens("x", A);
     const auto u = g.input("u", A);
     REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .edges = 4}, x), UsageError,
-                           says("node 'net'", "units = 3, edges = 4", "1 (the loop)"));
+                           says("node 'net'", "edges = 4", "1 to 3"));
     REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .longest = 0.5}, x), UsageError,
                            says("longest = 0.5"));
     REQUIRE_THROWS_MATCHES(g.add<Glnn>("net", {.units = 3, .bound = -1}, x), UsageError, says("bound = -1"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 2}}, x), UsageError,
                            says("2 frequencies for 4 symbols"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {0, 0, 0, 0}}, x), UsageError,
-                           says("add up to 0"));
-    const double inf = std::numeric_limits<double>::infinity();
+                           says("sum of the frequencies = 0"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, -1, 1, 1}}, x), UsageError,
                            says("a frequency = -1", "at least 0"));
-    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1e308, 1e308, 1, 1}}, x),
-                           UsageError, says("the frequencies add up to inf"));
-    REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, inf, 1, 1}}, x), UsageError,
-                           says("a frequency = inf"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .spread = -1}, x), UsageError, says("spread = -1"));
-    Graph<float> in_float({.time = T, .batch = 1});
-    const auto z = in_float.tokens("x", A);
-    for (const double bound : {1e-50, 1e39})
-        REQUIRE_THROWS_MATCHES(in_float.add<Gnn>("net", {.units = 3, .bound = bound}, z), UsageError,
-                               says("found bound = 1e", "within the range of the graph's scalar type"));
     REQUIRE_THROWS_MATCHES(g.add<Gnn>("net", {.units = 3, .frequencies = {1, 1}}, u), UsageError,
                            says("the input is a sequence"));
     REQUIRE(graph::Inspect::store(g).published.empty());

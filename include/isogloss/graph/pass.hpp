@@ -216,19 +216,15 @@ public:
     /// The gradient of a weight as a matrix to add to. Throws UsageError if the weight is not trained; check
     /// is_trained() first.
     MatrixRef<T> gradient(Weight<T> w) const { return trained(w).dense_gradient(); }
-    /// One row of it, marked as touched; for weights declared with lookup(). Throws likewise, and for a row that the
-    /// weight does not have.
+    /// One row of it, and only that row is touched if the weight was declared with lookup(). Throws likewise, and for a
+    /// row that the weight does not have.
     T* gradient_row(Weight<T> w, Index row) const {
         auto& p = trained(w);
         if (row < 0 || row >= p.rows)
             throw UsageError("node '", this->name(), "': found row ", row, " of the gradient of '", p.name,
                              "', expected 0 to ", p.rows - 1,
                              "; tokens declared in setup, s.read(x), are never negative");
-        if (p.lookups == 0)
-            throw UsageError(
-                "node '", this->name(), "': found no lookup of '", p.name,
-                "', expected it to be declared in setup, s.lookup(w), for a gradient row by row");
-        return p.gradient_row(row);
+        return p.lookups > 0 ? p.gradient_row(row) : p.dense_gradient().row(row);
     }
 
 private:

@@ -266,20 +266,11 @@ private:
 
     void enable_moduli() {
         if (store_.moduli) return;
-        const Arena::Mark taken = store_.arena.mark();
-        try {
-            for (auto& s : store_.seqs) s.adjoint[1] = store_.take_seq(s);
-            for (auto& u : store_.units)
-                for (auto& s : u.sources)
-                    s.squared = store_.arena.template take<T>(store_[s.weight].size(),
-                                                              message("units '", u.name, "'"));
-        } catch (...) {  // as if never requested; the pointers are null again
-            for (auto& s : store_.seqs) s.adjoint[1] = nullptr;
-            for (auto& u : store_.units)
-                for (auto& s : u.sources) s.squared = nullptr;
-            store_.arena.back_to(taken);
-            throw;
-        }
+        for (auto& s : store_.seqs) s.adjoint[1] = store_.take_seq(s);
+        for (auto& u : store_.units)
+            for (auto& s : u.sources)
+                s.squared =
+                    store_.arena.template take<T>(store_[s.weight].size(), message("units '", u.name, "'"));
         store_.moduli = true;
     }
 

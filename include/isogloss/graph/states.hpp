@@ -36,16 +36,8 @@ public:
         require_column("reset", column);
         for_each([&](auto& s) { std::fill_n(s.carried + column * s.width, s.width, T(0)); });
     }
-    /// Copies the states of one column to another, as for search hypotheses with a common beginning.
-    void copy(Index from, Index to) {
-        require_column("copy", from);
-        require_column("copy", to);
-        if (from != to)
-            for_each(
-                [&](auto& s) { std::copy_n(s.carried + from * s.width, s.width, s.carried + to * s.width); });
-    }
-    /// The same for the first columns at once: column b continues from what column from[b] carried before, so that
-    /// from = {2, 2, 0} makes two hypotheses of the third and one of the first.
+    /// Column b, of the first ones, continues from what column from[b] carried before: as for search hypotheses with a
+    /// common beginning, from = {2, 2, 0} makes two of the third and one of the first.
     void copy(std::span<const Index> from) {
         if (std::ssize(from) > store_.capacity.batch)
             throw UsageError("copy: found ", from.size(), " columns, expected at most ",

@@ -220,8 +220,9 @@ private:
     const Edges& edges() const { return record.edges; }
 
     void draw_edges(Setup<T>& s) {
-        if (!(options.longest == 0 || (options.longest >= 1 && std::isfinite(options.longest))))
-            s.fail("found longest = ", options.longest, ", expected 0 or a time of at least 1");
+        s.require_given("units", options.units);
+        s.require("edges", options.edges, 1, options.units);
+        if (options.longest != 0) s.require("longest", options.longest, 1);
         s.require("spread", options.spread, 0);
         s.require("bound", options.bound, 0);
         double total = 0;
@@ -229,15 +230,8 @@ private:
             s.require("a frequency", f, 0);
             total += f;
         }
-        if (!options.frequencies.empty() && !(total > 0 && std::isfinite(total)))
-            s.fail("the frequencies add up to ", total, ", expected a finite number above 0");
-        if (options.bound > 0 && !(bound() > T(0) && std::isfinite(bound())))
-            s.fail("found bound = ", detail::in_full(options.bound),
-                   ", expected 0, for none, or a number within the range of the graph's scalar type");
+        if (!options.frequencies.empty()) s.require("the sum of the frequencies", total, Exclusive{0});
         for (double& f : options.frequencies) f /= total;
-        if (options.units < 1 || options.edges < 1 || options.edges > options.units)
-            s.fail("found units = ", options.units, ", edges = ", options.edges,
-                   "; expected at least 1 unit, and edges from 1 (the loop) to the number of units");
         record.edges = random_edges(options.units, options.edges, options.seed);
     }
 
