@@ -16,7 +16,6 @@
 
 #include "catch.hpp"
 #include "graphs.hpp"
-#include "threads.hpp"
 
 using namespace isogloss;
 
@@ -169,34 +168,6 @@ template <class T> struct LeavesOut {
     void backward(Backward<T, Gradient>&) {}
 };
 
-// Sets the sums of its units to 0 in the first pass alone, on all columns or on parts of the batch.
-template <class T> struct NotBegun {
-    struct Options {
-        bool by_parts = false;
-    };
-    Options options;
-    Units<T> z;
-    Seq<T> h;
-    bool first = true;
-    Seq<T> setup(Setup<T>& s, Seq<T>) {
-        h = s.recurrent("h", 2);
-        z = s.units("z", 2).from("U", s.previous(h));
-        return h;
-    }
-    void forward(Forward<T>& p) {
-        if (std::exchange(first, false)) p.affine(z);
-        const auto run = [&](const auto& part) {
-            for (const Index t : part.steps()) {
-                part.affine(z, t);
-                noalias(part.at(h, t)) = tanh(part.at(z, t));
-            }
-        };
-        if (options.by_parts) p.over_batch(run);
-        else run(p);
-    }
-    void backward(Backward<T, Gradient>& p) { p.affine_backward(z); }
-};
-
 }  // namespace
 
 TEST_CASE("A forward pass that leaves out sums of units is refused", "[graph][errors]") {
@@ -211,18 +182,6 @@ TEST_CASE("A forward pass that leaves out sums of units is refused", "[graph][er
     REQUIRE_THROWS_MATCHES(run({.sums = true}), UsageError, says("found no affine(z) of the units 'cell.z'"));
     REQUIRE_THROWS_MATCHES(run({.steps = true}), UsageError,
                            says("found no affine(z, t) of the units 'cell.v'", "affine(z, t) in every step"));
-}
-
-TEST_CASE("Step by step terms are refused before the sums of their units are set", "[graph][errors]") {
-    const bool by_parts = GENERATE(false, true);
-    const Threads two(2);
-    Graph<double> g({.time = 2, .batch = 8});
-    const auto x = g.input("x", 3);
-    const auto h = g.add<NotBegun>("cell", {.by_parts = by_parts}, x);
-    const std::vector<double> in(48, 1);
-    g.forward(h, {x, in.data(), 2, 8});
-    REQUIRE_THROWS_MATCHES(g.forward(h, {x, in.data(), 2, 8}), UsageError,
-                           says("node 'cell'", "'cell.z'", "expected affine(z) before the loop"));
 }
 
 TEST_CASE("A gradient by rows is dense where no lookup was declared", "[graph]") {

@@ -134,9 +134,9 @@ TEST_CASE("Dropout refuses what is no probability and leaves the graph as it was
     Graph<double> g({.time = 1, .batch = 1});
     const auto x = g.input("x", 2);
     REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = keep}, x), UsageError,
-                           says("node 'drop'", message("keep = ", keep), "above 0 and at most 1"));
+                           says("node 'drop'", message("keep = ", keep), "at least 2^-32 and at most 1"));
     REQUIRE_THROWS_MATCHES(g.add<Dropout>("drop", {.keep = 1e-11}, x), UsageError,
-                           says("keep = 1e-11", "at least 2^-32", "resolution"));
+                           says("keep = 1e-11", "at least 2^-32"));
     g.add<Dropout>("drop", {.keep = 0.5}, x);
 }
 

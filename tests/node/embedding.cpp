@@ -134,11 +134,10 @@ TEST_CASE("Embedding refuses what does not fit and leaves the graph as it was", 
     REQUIRE_THROWS_MATCHES(
         g.add<Embedding>("embed", {}, x, E), UsageError,
         says("node 'embed'", "the table 'E' has 5 rows", "'x' has a vocabulary of 6", "one row per word"));
-    REQUIRE_THROWS_MATCHES(
-        g.add<Embedding>("embed", {.keep = 0}, y, E), UsageError,
-        says("node 'embed'", "keep = 0", "above 0 and at most 1", "not the share that is dropped"));
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("embed", {.keep = 0}, y, E), UsageError,
+                           says("node 'embed'", "keep = 0", "at least 2^-32 and at most 1"));
     REQUIRE_THROWS_MATCHES(g.add<Embedding>("embed", {.keep_words = 1.5}, y, E), UsageError,
-                           says("node 'embed'", "keep_words = 1.5", "above 0 and at most 1"));
+                           says("node 'embed'", "keep_words = 1.5", "at least 2^-32 and at most 1"));
 
     // y still may hold positions without a target, and E still is no embedding table
     const auto h = g.input("h", 3);

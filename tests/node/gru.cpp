@@ -97,7 +97,7 @@ TEST_CASE("Gru refuses impossible options and leaves the graph as it was", "[nod
     REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {}, x), UsageError,
                            says("node 'gru'", "option units is not set", "at least 1"));
     REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {.units = 3, .keep = 0}, x), UsageError,
-                           says("node 'gru'", "keep = 0", "above 0 and at most 1"));
+                           says("node 'gru'", "keep = 0", "at least 2^-32 and at most 1"));
     g.add<Gru>("gru", {.units = 3}, x);
     REQUIRE(g.parameters("gru.*").size() == 6);
 }

@@ -109,7 +109,7 @@ TEST_CASE("Lstm refuses impossible options and leaves the graph as it was", "[no
     REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {}, x), UsageError,
                            says("node 'lstm'", "option units is not set", "at least 1"));
     REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {.units = 3, .keep = -1}, x), UsageError,
-                           says("node 'lstm'", "keep = -1", "above 0 and at most 1"));
+                           says("node 'lstm'", "keep = -1", "at least 2^-32 and at most 1"));
     g.add<Lstm>("lstm", {.units = 3}, x);
     REQUIRE(g.parameter("lstm.U").cols == 12);
 }

@@ -99,7 +99,7 @@ TEST_CASE("Rhn refuses impossible options and leaves the graph as it was", "[nod
     REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.depth = 2}, x), UsageError,
                            says("node 'rhn'", "option units is not set", "at least 1"));
     REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .keep = 7}, x), UsageError,
-                           says("node 'rhn'", "keep = 7", "above 0 and at most 1"));
+                           says("node 'rhn'", "keep = 7", "at least 2^-32 and at most 1"));
     g.add<Rhn>("rhn", {.units = 3, .depth = 2}, x);
     REQUIRE(g.parameters("rhn.*").size() == 5);
 }

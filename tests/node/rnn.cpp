@@ -116,7 +116,7 @@ TEST_CASE("Rnn refuses impossible options and leaves the graph as it was", "[nod
     REQUIRE_THROWS_MATCHES(g.add<Rnn>("rnn", {}, x), UsageError,
                            says("node 'rnn'", "option units is not set", "at least 1"));
     REQUIRE_THROWS_MATCHES(g.add<Rnn>("rnn", {.units = 3, .keep = 1.2}, x), UsageError,
-                           says("node 'rnn'", "keep = 1.2", "above 0 and at most 1"));
+                           says("node 'rnn'", "keep = 1.2", "at least 2^-32 and at most 1"));
     g.add<Rnn>("rnn", {.units = 3}, x);
     REQUIRE(g.parameters().size() == 3);
 }

@@ -42,7 +42,7 @@ template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p
 ///
 /// Throws UsageError for k outside 1 to V, and as Graph::log_probabilities does.
 template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits<T> o, Index k) {
-    graph::Inspect::store(g).require_own(o, "logits");
+    graph::Inspect::store(g).require_own(o);
     require("top_k", "k", k, 1, o.vocabulary);
     const Index B = graph::Inspect::store(g).batch, V = o.vocabulary;
     auto log_p = within_memory("top_k", bytes_of("top_k", {B, V}, sizeof(T)), [&] {
@@ -56,7 +56,7 @@ template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits
 
 /// The same for a single column of the pass.
 template <class T> std::vector<Candidate> top_k(Graph<T>& g, Logits<T> o, Index k, Index column) {
-    graph::Inspect::store(g).require_own(o, "logits");
+    graph::Inspect::store(g).require_own(o);
     require("top_k", "k", k, 1, o.vocabulary);
     const Index B = graph::Inspect::store(g).batch, V = o.vocabulary;
     require("top_k", "column", column, 0, std::max<Index>(B, 1) - 1);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -171,35 +172,28 @@ private:
         nodes_.push_back(std::move(n));
     }
 
-    // Inputs of a node, by kind of handle; `who` begins what is refused.
-    void note(NodeRecord<T>& n, Tokens x, const std::string& who) {
-        store_.require_own(x, "tokens", who);
-        n.input_tokens.push_back(x.id);
+    // Records an input of a node; `who` begins what is refused.
+    template <class H> void note(NodeRecord<T>& n, const H& input, const std::string& who) {
+        store_.require_own(input, who);
+        if constexpr (std::is_same_v<H, Tokens>) {
+            n.input_tokens.push_back(input.id);
+        } else if constexpr (std::is_same_v<H, Weight<T>>) {
+            n.input_weights.push_back(input.id);
+        } else {
+            const auto& record = store_[input];
+            if constexpr (std::is_same_v<H, Seq<T>>) {
+                if (record.internal)
+                    throw UsageError(
+                        who, ": '", record.name, "' is internal to '", store_.node_names[record.node],
+                        "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
+                        "this one's, or may do so. Its values can be read by value(sequence); a node that "
+                        "only adds to the adjoint opens it in its setup, s.open(a)");
+                n.input_seqs.push_back(input.id);
+            }
+            if (record.node >= 0) n.inputs.push_back(record.node);
+        }
     }
-    void note(NodeRecord<T>& n, Seq<T> a, const std::string& who) {
-        store_.require_own(a, "sequence", who);
-        const auto& s = store_[a];
-        if (s.internal)
-            throw UsageError(
-                who, ": '", s.name, "' is internal to '", store_.node_names[s.node],
-                "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
-                "this one's, or may do so. Its values can be read by value(sequence); a node that only "
-                "adds to the adjoint opens it in its setup, s.open(a)");
-        n.input_seqs.push_back(a.id);
-        if (s.node >= 0) n.inputs.push_back(s.node);
-    }
-    void note(NodeRecord<T>& n, Weight<T> w, const std::string& who) {
-        store_.require_own(w, "weight", who);
-        n.input_weights.push_back(w.id);
-    }
-    void note(NodeRecord<T>& n, Logits<T> o, const std::string& who) {
-        store_.require_own(o, "logits", who);
-        n.inputs.push_back(store_[o].node);
-    }
-    void note(NodeRecord<T>& n, Loss<T> l, const std::string& who) {
-        store_.require_own(l, "loss", who);
-        n.inputs.push_back(store_[l].node);
-    }
+    void note(NodeRecord<T>& n, Units<T> units, const std::string& who) { note(n, units.z, who); }
 
     Store<T>& store_;
     Array<NodeRecord<T>>& nodes_;

@@ -94,16 +94,16 @@ public:
 private:
     void take(const Feed<T>& f) {
         if (f.tokens.id >= 0) {
-            store_.require_own(f.tokens, "tokens", "forward");
+            store_.require_own(f.tokens, "forward");
             require_wanted(store_[f.tokens], f.tokens.id, &NodeRecord<T>::input_tokens);
             copy_tokens(store_[f.tokens], f);
         } else if (f.seq.id >= 0) {  // otherwise an argument that was omitted
-            store_.require_own(f.seq, "sequence", "forward");
+            store_.require_own(f.seq, "forward");
             if (store_[f.seq].node < 0) require_wanted(store_[f.seq], f.seq.id, &NodeRecord<T>::input_seqs);
             copy_sequence(store_[f.seq], f);
         } else if (f.values || f.block.data) {  // data for an empty handle, which this refuses
-            if (f.values) store_.require_own(f.seq, "sequence", "forward");
-            store_.require_own(f.tokens, "tokens", "forward");
+            if (f.values) store_.require_own(f.seq, "forward");
+            store_.require_own(f.tokens, "forward");
         }
     }
 

@@ -104,8 +104,10 @@ public:
             const auto& asked = record(to);
             runner_.forward(asked.node, inputs, to.id);
             return asked.value;
-        } else {
+        } else if constexpr (std::is_same_v<To, Logits<T>>) {
             runner_.forward(record(to).node, inputs);
+        } else {
+            runner_.forward(record(Seq<T>(to)).node, inputs);
         }
     }
 
@@ -231,12 +233,10 @@ private:
         return MatrixView<T>(m.data, m.rows, m.cols, &name);
     }
     auto view(Seq<T> a, T* data) { return MatrixView<T>(data, store_.rows(), a.width, &store_[a].name); }
-    // The records behind handles of this graph; others are refused.
-    auto& record(Weight<T> w) { return store_.require_own(w, "weight"), store_[w]; }
-    auto& record(Seq<T> a) { return store_.require_own(a, "sequence"), store_[a]; }
-    auto& record(Logits<T> o) { return store_.require_own(o, "logits"), store_[o]; }
-    const graph::LossRecord& record(Loss<T> l) const {
-        return store_.require_own(l, "loss"), store_.losses[l.id];
+    // The record behind a handle of this graph; others are refused.
+    template <class H> auto& record(const H& handle) const {
+        store_.require_own(handle);
+        return store_[handle];
     }
 
     void require_held(std::string_view who, const graph::SeqRecord<T>& a) const {

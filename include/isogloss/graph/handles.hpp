@@ -1,6 +1,7 @@
 /// @file graph/handles.hpp  Tiny typed names for what a graph holds. Copy them freely; they own nothing.
 ///
-/// `graph` is the serial number, unique in the process, of the graph that created the handle.
+/// `graph` is the serial number, unique in the process, of the graph that created the handle; `kind` names it in
+/// messages.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Tokens [T, B]; values below `vocabulary`.
 struct Tokens {
+    static constexpr const char* kind = "tokens";
     int id = -1;
     Index vocabulary = 0;
     std::uint64_t graph = 0;
@@ -17,6 +19,7 @@ struct Tokens {
 
 /// A sequence of vectors [T, B, width].
 template <class T> struct Seq {
+    static constexpr const char* kind = "sequence";
     int id = -1;
     Index width = 0;
     std::uint64_t graph = 0;
@@ -24,6 +27,7 @@ template <class T> struct Seq {
 
 /// A trained matrix [rows, cols]. Using a handle twice shares the parameter.
 template <class T> struct Weight {
+    static constexpr const char* kind = "weight";
     int id = -1;
     Index rows = 0, cols = 0;
     std::uint64_t graph = 0;
@@ -33,6 +37,7 @@ template <class T> struct Weight {
 /// Logits [T, B, vocabulary] that are never stored: hidden states, table and bias, from which losses and
 /// probabilities are computed block by block.
 template <class T> struct Logits {
+    static constexpr const char* kind = "logits";
     int id = -1;
     Index vocabulary = 0;
     std::uint64_t graph = 0;
@@ -40,6 +45,7 @@ template <class T> struct Logits {
 
 /// A scalar: summed over time and batch, in nats.
 template <class T> struct Loss {
+    static constexpr const char* kind = "loss";
     int id = -1;
     std::uint64_t graph = 0;
 };

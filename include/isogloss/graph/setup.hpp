@@ -274,14 +274,9 @@ public:
 
     /// The same for the probability of keeping something in dropout, in [2⁻³², 1].
     void require_keep(double keep, std::string_view option = "keep") const {
-        constexpr double least_keep = 0x1p-32;
-        if (keep > 0 && keep < least_keep)
-            fail("found ", option, " = ", detail::in_full(keep), ", expected at least 2^-32 = ", least_keep,
-                 ", the resolution of the random numbers");
-        if (!(keep > 0 && keep <= 1))
+        if (!(keep >= 0x1p-32 && keep <= 1))
             fail("found ", option, " = ", detail::in_full(keep),
-                 ", expected a probability above 0 and at most 1 (it is the share that ",
-                 "is kept, not the share that is dropped)");
+                 ", expected the probability that something is kept, at least 2^-32 and at most 1");
     }
 
     /// The same for a size without a default: 0 means that it was not set.
@@ -295,15 +290,10 @@ private:
     std::string who() const { return message("node '", name(), "'"); }
     std::string full(const std::string& local) const { return name() + "." + local; }
     // The record behind a handle. Throws UsageError for one that is empty, as before it is assigned, or another graph's.
-    template <class H> auto& checked(const H& handle, const char* what) const {
-        store_.require_own(handle, what, who());
+    template <class H> auto& own(const H& handle) const {
+        store_.require_own(handle, who());
         return store_[handle];
     }
-    auto& own(Seq<T> a) const { return checked(a, "sequence"); }
-    auto& own(Tokens x) const { return checked(x, "tokens"); }
-    auto& own(Weight<T> w) const { return checked(w, "weight"); }
-    auto& own(Logits<T> o) const { return checked(o, "logits"); }
-    auto& own(Loss<T> l) const { return checked(l, "loss"); }
     Seq<T> add(const std::string& local, Index width, bool carried, const char* kind = "sequence") {
         store_.claim(full(local), kind);
         const Seq<T> a{store_.add_seq(full(local), width, carried, node_), width, store_.serial};

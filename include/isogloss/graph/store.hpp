@@ -172,9 +172,9 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     LossRecord& operator[](Loss<T> l) { return losses[l.id]; }
 
     /// Throws UsageError, beginning with `who`, unless a handle is one of this graph's.
-    template <class H> void require_own(const H& h, const char* what, std::string_view who = {}) const {
+    template <class H> void require_own(const H& h, std::string_view who = {}) const {
         if (h.id >= 0 && h.graph == serial) return;
-        throw UsageError(who, who.empty() ? "" : ": ", "the ", what, " handle ",
+        throw UsageError(who, who.empty() ? "" : ": ", "the ", H::kind, " handle ",
                          h.id < 0 ? "is empty; use the one returned when it was made"
                                   : "belongs to another graph; handles serve only the graph that gave them");
     }

@@ -325,7 +325,7 @@ TEST_CASE("Positions without a target are in no head's metric where the targets 
     for (std::size_t k : {0u, 1u}) REQUIRE(apart(update.direction(k), softmax.direction(k)) < 1e-5);
     Net<Glnn> other(40);
     REQUIRE_THROWS_MATCHES(Riemannian<double>(n.g, "out.*", {.targets = other.y}), UsageError,
-                           says("targets handle", "another graph"));
+                           says("tokens handle", "another graph"));
 }
 
 TEST_CASE("Where no form is asked for, networks on graphs of few edges take the full one",

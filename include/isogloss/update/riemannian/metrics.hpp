@@ -24,7 +24,7 @@ template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::strin
 template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
                                          MetricForm form, Tokens targets = {}) {
     auto& store = graph::Inspect::store(g);
-    if (targets.id >= 0) store.require_own(targets, "targets");
+    if (targets.id >= 0) store.require_own(targets, "riemannian");
     if (!group.are_of(store))
         throw UsageError("riemannian: '", group[0].name,
                          "' is a parameter of another graph; take parameters of the one to be trained");
