@@ -262,7 +262,7 @@ public:
     const std::string& name_of(Tokens x) const { return own(x).name; }
 
     /// Refuses a request: throws UsageError "node 'name': message".
-    template <class... Parts> [[noreturn]] void fail(const Parts&... why) const {
+    template <class... Parts> [[noreturn]] void fail(Parts... why) const {
         throw UsageError(who(), ": ", why...);
     }
     /// Throws UsageError unless an option of the node lies between `low` and `high`; see isogloss::require.

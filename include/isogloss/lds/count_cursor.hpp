@@ -59,7 +59,7 @@ public:
     Index bytes() const { return sections_.back().begin + sections_.back().bytes; }  ///< its size
 
     /// Throws DamagedCounts with the path and what is wrong.
-    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+    template <class... Parts> [[noreturn]] void refuse(Parts... what) const {
         throw DamagedCounts("'", path_, "' is damaged, or not a file of spilled counts: ", what...);
     }
 
