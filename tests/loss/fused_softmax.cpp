@@ -310,26 +310,11 @@ TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_so
 
 namespace {
 
-// A loss of one's own on lazy logits: half the squared distance of the logits to a one-hot vector.
-template <class Scalar> struct SquaredError {
+// A loss of one's own by blocks: half the squared distance of the logits to a one-hot vector.
+template <class Scalar> struct SquaredError : SoftmaxLoss<Scalar, SquaredError> {
     struct Options {};
     Options options;
-    FusedSoftmax<Scalar> head;
-    Loss<Scalar> l;
 
-    Loss<Scalar> setup(Setup<Scalar>& s, Logits<Scalar> o, Tokens y) { return l = head.setup(s, o, y); }
-    void forward(Forward<Scalar>& p) {
-        std::fill_n(p.by_token(l), p.rows(), 0.0);
-        const Index count = head.forward(p, [&](LogitBlock<Scalar>& block) { rows(p, block); });
-        double total = 0;
-        for (Index r = 0; r < p.rows(); ++r) total += p.by_token(l)[r];
-        p.set(l, total, count);
-    }
-    void backward(Backward<Scalar>& p) {
-        head.backward(p, [&](LogitBlock<Scalar>& block) { rows(p, block); });
-    }
-
-private:
     void rows(const Pass<Scalar>& p, LogitBlock<Scalar>& block) const {
         for (Index r = 0; r < block.z.rows; ++r) {
             Scalar* z = block.z.row(r);
@@ -337,9 +322,9 @@ private:
             double loss = 0;
             for (Index v = 0; v < block.z.cols; ++v) {
                 loss += 0.5 * double(z[v]) * double(z[v]);
-                if (block.gradient) z[v] *= static_cast<Scalar>(p.upstream(l));
+                if (block.gradient) z[v] *= static_cast<Scalar>(p.upstream(this->l));
             }
-            p.by_token(l)[block.position[r]] = loss;
+            p.by_token(this->l)[block.position[r]] = loss;
         }
     }
 };
@@ -351,17 +336,4 @@ TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss]
                 const auto o = g.template add<Softmax>("head", {.vocabulary = 6}, g.input("h", 3));
                 return g.template add<SquaredError>("loss", {}, o, g.tokens("y", 6));
             }) == "");
-}
-
-TEST_CASE("A loss without a modulus is refused by name when one is asked for",
-          "[loss][fused_softmax][modulus]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto h = g.input("h", 3);
-    const auto y = g.tokens("y", 6);
-    const auto l = g.add<SquaredError>("squares", {}, g.add<Softmax>("head", {.vocabulary = 6}, h), y);
-    const Numbers in = {1, 2, 3};
-    const Token target = 2;
-    g.forward(l, {h, in.data(), 1, 1}, {y, {&target, 1, 1}});
-    g.backward(l);
-    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), UsageError, says("node 'squares' carries no modulus"));
 }
