@@ -4,8 +4,7 @@
 
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
-#include <isogloss/update/riemannian/softmax_step.hpp>
-#include <isogloss/update/riemannian/transition.hpp>
+#include <isogloss/update/riemannian/search_step.hpp>
 
 #include "measure.hpp"
 
@@ -40,10 +39,11 @@ struct Net {
 };
 
 // Time of forward, backward, and sums and solution of a metric, against forward and backward only ("floor").
-void metric(benchmark::State& state, TransitionOptions options) {
+void metric(benchmark::State& state, SearchOptions options) {
     const Shape s{state.range(0), state.range(1), state.range(2), state.range(3)};
     Net net(s);
-    TransitionStep<double> step(net.g, "net", options);
+    options.damping = 0;
+    SearchStep<double> step(net.g, "net.*", options);
     const auto all = net.g.parameters();
     measure::against_floor(
         state, 0, double(s.length),
@@ -66,7 +66,11 @@ void metric(benchmark::State& state, TransitionOptions options) {
 void head(benchmark::State& state) {
     const Shape s{state.range(0), state.range(1), state.range(2), state.range(3)};
     Net net(s);
-    SoftmaxStep<double> step(net.g, "out", net.y);
+    SearchStep<double> step(
+        net.g, "out.*",
+        {.damping = 0,
+         .targets = net.y,
+         .frequencies = std::vector<double>(std::size_t(s.symbols), 1. / double(s.symbols))});
     const auto all = net.g.parameters();
     measure::against_floor(
         state, 0, double(s.length),

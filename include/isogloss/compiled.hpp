@@ -23,8 +23,7 @@
 #include <isogloss/update/riemannian/alternating.hpp>
 #include <isogloss/update/riemannian/dynamic.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
-#include <isogloss/update/riemannian/softmax_step.hpp>
-#include <isogloss/update/riemannian/transition.hpp>
+#include <isogloss/update/riemannian/start_at_frequencies.hpp>
 
 // `make` is `template` in src/, `extern template` everywhere else.
 
@@ -109,8 +108,6 @@
     make class SoftmaxFisher<T>;           \
     make class EdgeMetric<T>;              \
     make class SearchStep<T>;              \
-    make class TransitionStep<T>;          \
-    make class SoftmaxStep<T>;             \
     make class AlternatingTraining<T>;     \
     make class Riemannian<T>;
 

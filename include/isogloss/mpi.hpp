@@ -212,10 +212,8 @@ template <class F> auto guarded(const Communicator& ranks, F&& f) {
     };
     try {
         return f();
-    } catch (const Error& error) {
-        report(error.text());
     } catch (const std::exception& error) {
-        report(error.what());
+        report(cause_of(error.what()));
     } catch (...) {
         report("an exception that is not a std::exception");
     }

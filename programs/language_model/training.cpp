@@ -262,7 +262,7 @@ int Training::run() {
             if (!run_epoch() || !finish_epoch()) return interrupted();
     } catch (const ig::NumericError& error) {
         if (!stepped_) throw;  // the start values are to blame
-        return diverged(std::string(error.text()));
+        return diverged(error.what());
     }
     const Stop now = stop();
     // It may run away in the last epoch, too.

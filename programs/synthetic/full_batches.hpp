@@ -2,8 +2,6 @@
 #pragma once
 
 #include <isogloss/update/riemannian/alternating.hpp>
-#include <isogloss/update/riemannian/softmax_step.hpp>
-#include <isogloss/update/riemannian/transition.hpp>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -78,19 +76,21 @@ private:
         const auto a = add_sparse(options, text);
         auto to_predict = counts(text, true);
         if (options.metric == "gradient") {
-            softmax_ = std::make_unique<ig::GradientStep<double>>(g.parameters("out.*"), a);
-            transition_ = std::make_unique<ig::GradientStep<double>>(g.parameters("net.*"));
+            softmax_ = std::make_unique<ig::SearchStep<double>>(g.parameters("out.*"), a);
+            transition_ = std::make_unique<ig::SearchStep<double>>(g.parameters("net.*"));
         } else {
             double total = 0;
             for (const double c : to_predict) total += c;
             for (double& c : to_predict) c /= total;
-            softmax_ = std::make_unique<ig::SoftmaxStep<double>>(
-                g, "out", y, ig::SoftmaxStepOptions{.frequencies = std::move(to_predict)});
-            transition_ = std::make_unique<ig::TransitionStep<double>>(
-                g, "net",
-                ig::TransitionOptions{.modulus = options.named_modulus(),
-                                      .form = options.named_form(),
-                                      .floor = options.damping});
+            softmax_ = std::make_unique<ig::SearchStep<double>>(
+                g, "out.*",
+                ig::SearchOptions{.damping = 0, .targets = y, .frequencies = std::move(to_predict)});
+            transition_ =
+                std::make_unique<ig::SearchStep<double>>(g, "net.*",
+                                                         ig::SearchOptions{.modulus = options.named_modulus(),
+                                                                           .form = options.named_form(),
+                                                                           .damping = 0,
+                                                                           .floor = options.damping});
         }
         softmax_->conjugate(options.conjugate);
         transition_->conjugate(options.conjugate);
@@ -99,7 +99,7 @@ private:
 
     // Training on the first n symbols, from the values that the parameters have and the first rates.
     void begin(Index n) {
-        const ig::RateControl control{
+        const ig::AlternatingTraining<double>::RateControl control{
             .rate = options_.start_rate > 0 ? options_.start_rate : 1 / static_cast<double>(options_.units),
             .up = options_.up,
             .down = options_.down};

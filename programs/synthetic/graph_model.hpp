@@ -6,7 +6,7 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
-#include <isogloss/update/riemannian/softmax_step.hpp>
+#include <isogloss/update/riemannian/start_at_frequencies.hpp>
 #include <numeric>
 
 #include "learner.hpp"

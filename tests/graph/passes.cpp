@@ -74,6 +74,18 @@ TEST_CASE("A pass that fails leaves no numbers of an earlier one to be read", "[
     REQUIRE_THROWS_MATCHES(m.g.result(m.l), UsageError, says("did not reach 'loss'"));
 }
 
+TEST_CASE("A temperature whose inverse is out of range is refused by its name", "[graph][errors]") {
+    Small m;
+    m.forward();
+    for (const double tau : {0.0, -1.0, 1e-320, HUGE_VAL, std::nan("")})
+        REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(tau), UsageError, says("found temperature"));
+    m.g.training(false);
+    m.forward();
+    const auto p = flat(m.g.head(m.o).probabilities(1e-30));  // within the range: all on the largest logit
+    CHECK(std::count(p.begin(), p.end(), 1.) == 2);
+    CHECK(std::count(p.begin(), p.end(), 0.) == 8);
+}
+
 TEST_CASE("A weight frozen or thawed between the passes takes part as it then is", "[graph][trained]") {
     Small m;
     m.forward();
@@ -251,8 +263,8 @@ TEMPLATE_TEST_CASE("Passes over the parts of a batch give the step of the whole"
     for (const std::uint64_t pass : {0, 1}) {
         whole.pass(0, 3, pass);
         parts.pass(0, 2, pass), parts.pass(2, 3, pass);  // 5 targets and 2
-        REQUIRE(parts.g.parameters().summed_over().predicted == 7);
-        REQUIRE(parts.g.parameters().summed_over().columns == 3);
+        REQUIRE(parts.g.parameters().divisor(Divisor::tokens) == 7);
+        REQUIRE(parts.g.parameters().divisor(Divisor::batch) == 3);
         REQUIRE(apart(step(parts), step(whole)) < (std::is_same_v<TestType, float> ? 1e-5 : 1e-13));
     }
 }
@@ -297,7 +309,7 @@ TEST_CASE("A gradient that no update clears does not count for others", "[graph]
         CHECK(over("head.W", Divisor::batch) == 3. * double(pass));
         CHECK(over("*", Divisor::tokens) == 7. * double(pass));
         sgd.step();
-        CHECK(over("lstm.*", Divisor::tokens) == 7);  // of the last pass, as no gradient counts
+        CHECK(over("lstm.*", Divisor::tokens) == 1);  // no gradient counts
     }
     m.g.parameters().clear_gradients();
     m.pass(0, 3);
@@ -307,5 +319,5 @@ TEST_CASE("A gradient that no update clears does not count for others", "[graph]
     CHECK(over("*", Divisor::tokens) == 11);
     m.g.parameters().clear_gradients();
     m.g.gradient(m.E)(0, 0) = 1;  // by hand
-    CHECK(over("*", Divisor::tokens) == 2);
+    CHECK(over("*", Divisor::tokens) == 1);
 }

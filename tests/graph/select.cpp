@@ -30,15 +30,15 @@ TEST_CASE("What nodes keep within them is read by name", "[graph]") {
 }
 
 TEST_CASE("Names match patterns", "[graph]") {
-    CHECK(matches("*", "lstm1.W"));
-    CHECK(matches("lstm*", "lstm1.W"));
-    CHECK(matches("*.W", "lstm1.W"));
-    CHECK(matches("l*1*W", "lstm1.W"));
-    CHECK(matches("E", "E"));
-    CHECK_FALSE(matches("E", "Ex"));
-    CHECK_FALSE(matches("*.b", "lstm1.W"));
-    CHECK_FALSE(matches("", "E"));
-    CHECK(matches("**", ""));
-    CHECK(matches("*ab", "aab"));  // the first a is not that of the pattern
-    CHECK(matches("*.W", "a..W"));
+    CHECK(graph::matches("*", "lstm1.W"));
+    CHECK(graph::matches("lstm*", "lstm1.W"));
+    CHECK(graph::matches("*.W", "lstm1.W"));
+    CHECK(graph::matches("l*1*W", "lstm1.W"));
+    CHECK(graph::matches("E", "E"));
+    CHECK_FALSE(graph::matches("E", "Ex"));
+    CHECK_FALSE(graph::matches("*.b", "lstm1.W"));
+    CHECK_FALSE(graph::matches("", "E"));
+    CHECK(graph::matches("**", ""));
+    CHECK(graph::matches("*ab", "aab"));  // the first a is not that of the pattern
+    CHECK(graph::matches("*.W", "a..W"));
 }

@@ -169,14 +169,19 @@ TEST_CASE("Not to be trained is refused where it makes no sense", "[graph][train
     CHECK_THROWS_WITH(Sgd<float>(net.g.parameters("E"), {}),
                       ContainsSubstring("sgd: the weight 'E' is not trained and has no gradient"));
     CHECK_THROWS_WITH(WeightDrop<float>(net.g.parameters("E"), {.keep = 0.5}),
-                      ContainsSubstring("none of it is trained"));
+                      ContainsSubstring("'E' is not trained"));
     for (const auto& group :
          {net.g.parameters("E").trained(), Parameters<float>(graph::Inspect::store(net.g), {})}) {
-        CHECK_THROWS_WITH(
-            Sgd<float>(group, {}),
-            ContainsSubstring("sgd: the group of parameters is empty, or none of it is trained"));
+        CHECK_THROWS_WITH(Sgd<float>(group, {}), ContainsSubstring("sgd: the group of parameters is empty"));
+        CHECK_THROWS_WITH(Adam<float>(group, {}),
+                          ContainsSubstring("adam: the group of parameters is empty"));
     }
     CHECK_THROWS_WITH(net.g.gradient(net.E), ContainsSubstring("'E' is not trained"));
+    CHECK_THAT(describe(net.g), ContainsSubstring("weight E: [60, 8], 480 parameters, not trained\n"));
+    Graph<float> evaluation({.gradients = false});
+    evaluation.weight("W", 2, 2, uniform(1));
+    CHECK_THROWS_WITH(evaluation.parameters().trained(true),
+                      ContainsSubstring("without memory for a gradient"));
 }
 
 namespace {

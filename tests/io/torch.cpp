@@ -220,9 +220,9 @@ TEST_CASE("Weights that are temporary are neither read nor written", "[io][torch
     WeightDrop<double> drop(m.g.parameters("up.U"), {.keep = 0.5});
     const typename WeightDrop<double>::Dropped dropped(drop);
     CHECK_THROWS_MATCHES(read_torch(file, m.g, layers), UsageError,
-                         says("read_torch", "'up.U'", "a weight drop"));
+                         says("read_torch", "'up.U'", "the weight drop"));
     CHECK_THROWS_MATCHES(write_torch(dir / "ours", m.g, layers), UsageError,
-                         says("write_torch", "'up.U'", "a weight drop"));
+                         says("write_torch", "'up.U'", "the weight drop"));
     CHECK_FALSE(std::filesystem::exists(std::string(dir / "ours")));
 }
 

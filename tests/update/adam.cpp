@@ -44,9 +44,8 @@ TEST_CASE("Adam divides and clips the gradient before its step", "[update][adam]
     const AdamOptions options{.rate = 0.1, .epsilon = 0.5, .divisor = Divisor::batch};
     Graph<double> g({.batch = 4});
     const auto w = g.weight("w", 1, 2, constant(1));
-    graph::Inspect::store(g).columns = 4;
     Adam<double> adam(g.parameters(), options);
-    g.gradient(w)(0, 0) = 3 * 4;
+    g.gradient(w)(0, 0) = 3 * 4, g.parameters().summed_over(4, 4);
     CHECK(adam.step() == Approx(3).epsilon(1e-12));
     CHECK(g.value(w)(0, 0) == Approx(1 - 0.1 * 3 / (3 + 0.5)).epsilon(1e-12));
     CHECK(g.value(w)(0, 1) == 1);
@@ -55,9 +54,8 @@ TEST_CASE("Adam divides and clips the gradient before its step", "[update][adam]
     clipped.clip = 1;
     Graph<double> two({.batch = 4});
     const auto a = two.weight("a", 1, 1, constant(1)), b = two.weight("b", 1, 1, constant(1));
-    graph::Inspect::store(two).columns = 4;
     Adam<double> by_group(two.parameters(), clipped);
-    two.gradient(a)(0, 0) = 3 * 4, two.gradient(b)(0, 0) = 4 * 4;
+    two.gradient(a)(0, 0) = 3 * 4, two.gradient(b)(0, 0) = 4 * 4, two.parameters().summed_over(4, 4);
     CHECK(by_group.step() == Approx(5).epsilon(1e-12));
     CHECK(two.value(a)(0, 0) == Approx(1 - 0.1 * 0.6 / (0.6 + 0.5)).epsilon(1e-12));
     CHECK(two.value(b)(0, 0) == Approx(1 - 0.1 * 0.8 / (0.8 + 0.5)).epsilon(1e-12));
@@ -71,6 +69,7 @@ TEST_CASE("Adam at the largest rates leaves in its place what has no gradient", 
     adam.step();
     CHECK((g.value(w)(0, 0) < -1e37f && std::isfinite(g.value(w)(0, 0))));
     CHECK(g.value(w)(0, 1) == 1);
+    g.parameter("zero").dense_gradient();  // of zeros
     Adam<float>(g.parameters("zero"), {.rate = 1e38, .weight_decay = 100}).step();
     CHECK(g.value(zero)(0, 0) == 0);
 }
@@ -88,43 +87,17 @@ TEMPLATE_TEST_CASE("A constant gradient gives steps of length η: bias and avera
     }
 }
 
-TEMPLATE_TEST_CASE("Adam refuses a gradient whose square is infinite, and moves on", "[update][adam]", float,
-                   double) {
-    using T = TestType;
-    const T most = std::sqrt(std::numeric_limits<T>::max());
-    for (const T big : {most * T(0.5), most * T(0.9), most * T(0.99)}) {
-        Graph<T> g({});
-        const auto v = g.weight("v", 1, 1, constant(1)), w = g.weight("w", 1, 2, constant(1));
-        const auto gradient = [&](T x) { g.gradient(v)(0, 0) = 1, g.gradient(w)(0, 1) = x; };
-        Adam<T> adam(g.parameters(), {.rate = 0.1, .divisor = Divisor::none});
-        gradient(-big);
-        if (big < most * T(0.7)) {
-            adam.step();
-            CHECK(g.value(w)(0, 1) == Approx(1.1));
-            continue;
-        }
-        REQUIRE_THROWS_MATCHES(adam.step(), NumericError,
-                               says("adam: the gradient of 'w' reaches", "nothing was changed", "clip"));
-        CHECK((g.value(v)(0, 0) == 1 && g.value(w)(0, 1) == 1));
-        CHECK(g.gradient(w)(0, 1) == -big);
-        gradient(1);
-        adam.step();  // as if it had not been
-        CHECK(g.value(v)(0, 0) == Approx(0.9));
-        CHECK(g.value(w)(0, 1) == Approx(0.9));
-        gradient(big);
-        Adam<T> clipped(g.parameters(), {.rate = 0.1, .clip = 1, .divisor = Divisor::none});
-        clipped.step();
-        CHECK(g.value(w)(0, 1) == Approx(0.8));
-    }
-    // What counts is a number, not the norm of many.
-    Graph<T> g({});
-    const auto w = g.weight("w", 100, 100, constant(1));
-    Adam<T> adam(g.parameters(), {.rate = 0.1, .divisor = Divisor::none});
-    if constexpr (std::is_same_v<T, float>) {  // in double the norm itself would be infinite
-        for (float* at = g.gradient(w).data(); at < g.gradient(w).data() + 10000; ++at) *at = 1e19f;
-        adam.step();
-        CHECK(g.value(w)(99, 99) == Approx(0.9));
-    }
+TEST_CASE("Adam moves on after a gradient whose square is infinite", "[update][adam]") {
+    Graph<float> g({});
+    const auto w = g.weight("w", 1, 1, constant(1));
+    Adam<float> adam(g.parameters(), {.rate = 0.1, .beta1 = 0, .beta2 = 0.5, .divisor = Divisor::none});
+    g.gradient(w)(0, 0) = 4e19f;
+    adam.step();
+    for (int k = 0; k < 200; ++k) g.gradient(w)(0, 0) = 1, adam.step();
+    const float before = g.value(w)(0, 0);
+    g.gradient(w)(0, 0) = 1;
+    adam.step();
+    CHECK(g.value(w)(0, 0) == Approx(before - 0.1));
 }
 
 TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update][adam]") {

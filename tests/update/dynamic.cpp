@@ -15,7 +15,9 @@ namespace {
 template <class T> struct Two {
     Graph<T> g{GraphOptions{.time = 1, .batch = 4}};
     Weight<T> w = g.weight("w", 1, 2, constant(1)), v = g.weight("v", 1, 2, constant(-2));
+    Index columns = 0, predicted = 0;  // over which they are sums
     void gradients(const std::vector<double>& of_w, const std::vector<double>& of_v) {
+        g.parameters().summed_over(columns, predicted);
         for (std::size_t i = 0; i < 2; ++i)
             g.gradient(w)(0, i) = static_cast<T>(of_w[i]), g.gradient(v)(0, i) = static_cast<T>(of_v[i]);
     }
@@ -31,8 +33,8 @@ template <class T> struct Two {
 TEMPLATE_TEST_CASE("The plain rule follows the gradient and returns to the trained weights",
                    "[update][dynamic]", float, double) {
     Two<TestType> b;
-    graph::Inspect::store(b.g).predicted = 4;
     DynamicUpdate<TestType> update(b.g.parameters(), {.rule = DynamicRule::sgd, .rate = 0.5, .decay = 0.25});
+    b.predicted = 4;
     b.gradients({8, 0}, {-16, 4});                   // / 4 = (2, 0), (-4, 1)
     CHECK(update.step() == Approx(std::sqrt(21.)));  // θ = θ₀ yet: no decay
     CHECK(apart(b.values(), Numbers{0, 1, 0, -2.5}) < 1e-6);
@@ -45,7 +47,7 @@ TEMPLATE_TEST_CASE("The plain rule follows the gradient and returns to the train
 TEMPLATE_TEST_CASE("The rule rms divides by the root mean square and decays by its share",
                    "[update][dynamic]", float, double) {
     Two<TestType> b;
-    graph::Inspect::store(b.g).predicted = 2;
+    b.predicted = 2;
     DynamicUpdate<TestType> update(b.g.parameters(),
                                    {.rule = DynamicRule::rms, .rate = 0.5, .decay = 0.75, .epsilon = 1});
     b.gradients({6, 0}, {2, 0});
@@ -70,7 +72,6 @@ TEST_CASE("The average of rms is one of means within parameters, of all that was
           "[update][dynamic]") {
     Graph<double> g({});
     const auto w = g.weight("w", 1, 1, constant(0)), v = g.weight("v", 1, 3, constant(0));
-    graph::Inspect::store(g).predicted = 1;
     const auto gradients = [&](double of_w, double v0, double others) {
         g.gradient(w)(0, 0) = of_w;
         g.gradient(v)(0, 0) = v0, g.gradient(v)(0, 1) = g.gradient(v)(0, 2) = others;
@@ -92,19 +93,6 @@ TEST_CASE("The average of rms is one of means within parameters, of all that was
     const double later = (std::sqrt(2.) + (1 + std::sqrt(2.)) / 3) / 2;
     CHECK(g.value(w)(0, 0) == Approx(a * (1 - 0.5 * std::sqrt(2.) / later)).epsilon(1e-12));
     CHECK(g.value(v)(0, 0) == Approx(b * (1 - 0.5 / later)).epsilon(1e-12));
-}
-
-TEST_CASE("The divisor of a dynamic update is that of its options", "[update][dynamic]") {
-    for (const auto& [divisor, expected] :
-         {std::pair{Divisor::none, 8.0}, {Divisor::batch, 2.0}, {Divisor::tokens, 0.8}}) {
-        Two<double> b;
-        graph::Inspect::store(b.g).columns = 4, graph::Inspect::store(b.g).predicted = 10;
-        DynamicUpdate<double> update(b.g.parameters(),
-                                     {.rule = DynamicRule::sgd, .rate = 1, .decay = 0, .divisor = divisor});
-        b.gradients({8, 0}, {0, 0});
-        update.step();
-        CHECK(b.values()[0] == Approx(1 - expected));
-    }
 }
 
 TEMPLATE_TEST_CASE("The trained weights come back bit for bit", "[update][dynamic]", float, double) {
@@ -134,23 +122,13 @@ TEMPLATE_TEST_CASE("The trained weights come back bit for bit", "[update][dynami
         step(update);
         REQUIRE(bits().first != trained.first);
         REQUIRE(bits().second != trained.second);
-        const auto unit = flat(g.value(g.weight("unit")));
-        for (std::size_t i = 0; i < 20; ++i) {
-            double square = 0;
-            for (std::size_t k = 0; k < 8; ++k) square += unit[i * 8 + k] * unit[i * 8 + k];
-            REQUIRE(square == Approx(1).epsilon(1e-5));
-        }
+        for (Index i = 0; i < 20; ++i)
+            REQUIRE(kernel::sum_of_squares(Index{8}, g.parameter("unit").value + 8 * i) ==
+                    Approx(1).epsilon(1e-5));
         update.restore();
         REQUIRE(bits() == trained);
         step(update);
         REQUIRE(bits().first != trained.first);
-    }
-    REQUIRE(bits() == trained);
-    try {
-        DynamicUpdate<T> update(g.parameters(), {.rule = rule, .rate = 0.3});
-        step(update);
-        throw std::runtime_error("stop");
-    } catch (const std::runtime_error&) {
     }
     REQUIRE(bits() == trained);
     // Training before the first step, and between restore() and the next step, is not undone.
@@ -222,9 +200,6 @@ TEST_CASE("A dynamic update refuses what it cannot do and changes nothing", "[up
     DynamicUpdate<double> update(b.g.parameters(), {.rule = DynamicRule::rms, .rate = 1, .decay = 0.1});
     b.gradients({1, 1}, {1, 1});
     CHECK_THROWS_MATCHES(update.step(), UsageError, says("rms", "collect()"));
-    b.gradients({0, 0}, {0, 0});
-    update.collect();
-    CHECK_THROWS_MATCHES(update.step(), NumericError, says("all gradients", "are 0"));
     b.gradients({1, 1}, {1, 1});
     update.collect();
     b.gradients({1, std::numeric_limits<double>::infinity()}, {1, 1});
@@ -233,38 +208,17 @@ TEST_CASE("A dynamic update refuses what it cannot do and changes nothing", "[up
     CHECK(b.values() == before);
 }
 
-TEMPLATE_TEST_CASE("Gradients whose squares are no numbers are refused or said to be too small",
-                   "[update][dynamic][errors]", float, double) {
+TEMPLATE_TEST_CASE("Mean squares of 0 and beyond the range of the type leave weights finite",
+                   "[update][dynamic]", float, double) {
     using T = TestType;
-    const double big = std::sqrt(double(std::numeric_limits<T>::max())) * 0.49, small = 1 / big / 1e4;
-    Two<T> b;
-    const Numbers before = b.values();
-    const auto make = [&](DynamicRule rule, double decay) {
-        return DynamicOptions{.rule = rule, .rate = 1e-30, .decay = decay, .divisor = Divisor::none};
-    };
-    {
-        DynamicUpdate<T> update(b.g.parameters(), make(DynamicRule::rms, 0.1));
-        for (int pass = 0; pass < 2; ++pass) b.gradients({big, 0}, {0, 0}), update.collect();
-        b.gradients({big, 0}, {0, 1});  // the third is one too many
-        CHECK_THROWS_MATCHES(update.collect(), NumericError,
-                             says("dynamic update", "of the norm", "squares"));
-        CHECK(gradient(b.g, "v") == Numbers{0, 1});
-        b.gradients({1, 1}, {1, 1});
-        update.step();
+    const double big = std::sqrt(double(std::numeric_limits<T>::max())) * 0.9;
+    for (const double size : {0., big}) {
+        Two<T> b;
+        DynamicUpdate<T> update(b.g.parameters(), {.rate = 1e-30, .decay = 0.1, .divisor = Divisor::none});
+        for (int pass = 0; pass < 3; ++pass) b.gradients({size, 0}, {0, 0}), update.collect();
+        for (int step = 0; step < 2; ++step) b.gradients({1, 1}, {1, 1}), update.step();
         for (const double v : b.values()) CHECK(std::isfinite(v));
     }
-    {
-        DynamicUpdate<T> update(b.g.parameters(), make(DynamicRule::rms, 0.1));
-        b.gradients({small, 0}, {0, 0});
-        update.collect();
-        b.gradients({1, 1}, {1, 1});
-        CHECK_THROWS_MATCHES(update.step(), NumericError,
-                             says("are 0, or so small that their squares are 0"));
-    }
-    DynamicUpdate<T> update(b.g.parameters(), make(DynamicRule::sgd, 0));
-    b.gradients({2 * big * 0.9, 0}, {0, 0});
-    update.collect();  // nothing is squared
-    CHECK(b.values() == before);
 }
 
 TEST_CASE("Two dynamic updates do not share weights", "[update][dynamic][errors]") {
@@ -276,8 +230,7 @@ TEST_CASE("Two dynamic updates do not share weights", "[update][dynamic][errors]
         b.gradients({1, 1}, {1, 1});
         first.step();
         b.gradients({1, 1}, {1, 1});
-        CHECK_THROWS_MATCHES(second.step(), UsageError,
-                             says("dynamic update: step()", "'w'", "those of a dynamic update"));
+        CHECK_THROWS_MATCHES(second.step(), UsageError, says("'w'", "lent to the dynamic update"));
     }
     CHECK(b.values() != before);
     first.restore();

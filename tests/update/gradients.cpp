@@ -1,10 +1,5 @@
 #include <cmath>
-#include <isogloss/graph/graph.hpp>
-#include <isogloss/node/embedding.hpp>
-#include <isogloss/update/adam.hpp>
-#include <isogloss/update/dynamic.hpp>
-#include <isogloss/update/gradients.hpp>
-#include <isogloss/update/sgd.hpp>
+#include <isogloss/isogloss.hpp>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -74,21 +69,83 @@ TEST_CASE("Rows that were not touched are 0 in a dense gradient, whatever its me
 TEST_CASE("A gradient is a sum over the passes that count in it", "[update][gradients]") {
     Group<double> m;
     auto& E = m.E();
-    E.adds(4, 10);  // a pass that added nothing
-    E.adds(4, 8);
+    E.add_pass({4, 10, 1, 1});  // which added nothing
+    E.add_pass({4, 8, 1, 2});
     E.gradient_row(1);
-    CHECK((E.columns == 4 && E.predicted == 8));
-    E.adds(2, 3);
-    CHECK((E.columns == 6 && E.predicted == 11));
+    CHECK((E.provenance.columns == 4 && E.provenance.predicted == 8 && E.provenance.passes == 1));
+    E.add_pass({2, 3, 1, 3});
+    CHECK((E.provenance.predicted == 11 && E.provenance.passes == 2 && E.provenance.last_pass == 3));
     auto& W = m.W();  // cleared at another time: what counts is the member with most
-    W.adds(2, 3);
+    W.add_pass({2, 3, 1, 3});
     W.dense_gradient();
     const auto group = m.g.parameters();
     CHECK((group.divisor(Divisor::batch) == 6 && group.divisor(Divisor::tokens) == 11));
-    W.adds(5, 9);
+    W.add_pass({5, 9, 1, 4});
     CHECK((group.divisor(Divisor::batch) == 7 && group.divisor(Divisor::tokens) == 12));
     E.clear_gradient();
-    CHECK((E.columns == 0 && E.predicted == 0));
+    CHECK((E.provenance.columns == 0 && E.provenance.passes == 0));
+    constexpr Index most = std::numeric_limits<Index>::max();
+    m.g.parameters().summed_over(most, most);
+    W.add_pass({1, 1, 1, 5});
+    CHECK(group.divisor(Divisor::tokens) >= static_cast<double>(most));
+}
+
+TEST_CASE("A step without a backward pass is refused, with one that added nothing it is not",
+          "[update][gradients]") {
+    Graph<double> g({.time = 1, .batch = 1}), other({});
+    const auto x = g.tokens("x", 3), y = g.tokens("y", 3);
+    const auto h = g.add<Embedding>("embed", {}, x, g.weight("E", 3, 2, constant(1)));
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 3}, h), y);
+    other.weight("E", 3, 2, constant(1));
+    Sgd<double> all(g.parameters(), {.rate = 1, .weight_decay = 0.5}), foreign(other.parameters(), {});
+    Adam<double> some(g.parameters("E, out.b"), {});
+    const auto pass = [&](Token target) {
+        const Token input = 1;
+        g.forward(l, {x, {&input, 1, 1}}, {y, {&target, 1, 1}});
+        g.backward(l);
+    };
+    const auto refused = says("no backward pass has reached 'E'", "call backward(loss)");
+    CHECK_THROWS_MATCHES(all.step(), UsageError, refused);  // nor does it decay
+    pass(2);
+    CHECK_THROWS_MATCHES(foreign.step(), UsageError, refused);
+    g.parameters("E").trained(false);  // a group of which one member has a gradient
+    const double frozen = g.value(g.weight("E"))(0, 0);
+    some.step();
+    g.parameters("E").trained(true);
+    CHECK(g.value(g.weight("E"))(0, 0) == frozen);
+    g.parameters().clear_gradients();
+    pass(not_predicted);
+    all.step();  // by the decay alone
+    CHECK(g.value(g.weight("E"))(0, 0) == 0.5);
+    CHECK_THROWS_MATCHES(all.step(), UsageError, refused);
+}
+
+TEMPLATE_TEST_CASE("A step to infinite weights is refused", "[update][gradients][errors]", float, double) {
+    using T = TestType;
+    const double most = static_cast<double>(std::numeric_limits<T>::max());
+    const auto refuses = [](Graph<T>& g, auto& update) {
+        Parameter<T>& w = g.parameter("w");
+        for (int k = 0; k < 8; ++k) {
+            const T before = w.value[0];
+            w.dense_gradient().data[0] = 3;
+            try {
+                update.step();
+                REQUIRE(std::isfinite(w.value[0]));
+            } catch (const NumericError&) {
+                return w.value[0] == before && w.counts();
+            }
+        }
+        return false;
+    };
+    const auto group = [](Graph<T>& g) { return g.weight("w", 1, 1, constant(1)), g.parameters(); };
+    Graph<T> a({}), b({}), c({}), d({});
+    Sgd<T> sgd(group(a), {.rate = most, .clip = 1}), momentum(group(b), {.rate = most, .momentum = 0.5});
+    Adam<T> adam(group(c), {.rate = most});
+    DynamicUpdate<T> dynamic(group(d), {.rule = DynamicRule::sgd, .rate = most});
+    CHECK(refuses(a, sgd));
+    CHECK(refuses(b, momentum));
+    CHECK(refuses(c, adam));
+    CHECK(refuses(d, dynamic));
 }
 
 TEMPLATE_TEST_CASE("The length of a direction is that of g / d + decay w over the group",
@@ -194,7 +251,8 @@ TEMPLATE_TEST_CASE("Gradients of a group are clipped by their common length", "[
     CHECK(one.E().gradient[7] == 4);
 }
 
-TEMPLATE_TEST_CASE("Updates outlive their graph, whose weights they keep", "[update][gradients]", float, double) {
+TEMPLATE_TEST_CASE("Updates outlive their graph, whose weights they keep", "[update][gradients]", float,
+                   double) {
     using T = TestType;
     auto m = std::make_unique<Group<T>>();
     Adam<T> adam(m->g.parameters(), {});

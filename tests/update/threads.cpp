@@ -18,7 +18,6 @@ template <class T, class Update> Numbers after_two_steps(int count, typename Upd
     threads(count);
     Graph<T> g(GraphOptions{.time = 1, .batch = 4});
     const auto w = g.weight("w", rows, cols, uniform(0.5));
-    graph::Inspect::store(g).columns = 4;
     Update update(g.parameters(), options);
     const Random random(3, 3);
     if constexpr (requires { update.collect(); }) {
@@ -31,6 +30,7 @@ template <class T, class Update> Numbers after_two_steps(int count, typename Upd
         auto gradient = g.gradient(w);
         Index i = 0;
         for (T& v : gradient) v = static_cast<T>(random.normal(step * rows * cols + i++));
+        g.parameters().summed_over(4, 4);
         all.push_back(update.step());
     }
     for (const double v : flat(g.value(w))) all.push_back(v);

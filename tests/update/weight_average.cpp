@@ -116,22 +116,6 @@ TEMPLATE_TEST_CASE("After a runaway a weight average begins anew", "[update][ave
     }
 }
 
-TEMPLATE_TEST_CASE("Averages of weights that have become 0 are not subnormal", "[update][average]", float,
-                   double) {
-    using T = TestType;
-    Weights<T> m;
-    WeightAverage<T> average(m.g.parameters("w"), {.decay = 0.5});
-    const double smallest = static_cast<double>(std::numeric_limits<T>::min());
-    for (int k = 0; k < 3; ++k) m.set(2 * smallest, 1), average.add();
-    for (int k = 0; k < 3; ++k) m.set(0, 1), average.add();
-    average.swap();
-    const bool flushed = [] {
-        const SubnormalsAreZero flush;
-        return SubnormalsAreZero::active();
-    }();
-    if (flushed) CHECK(std::fpclassify(m.at(0)) != FP_SUBNORMAL);
-}
-
 TEST_CASE("What restores weights is not copied", "[update][average]") {
     STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<WeightAverage<float>>);
     STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<WeightAverage<float>>);
@@ -153,17 +137,31 @@ TEST_CASE("A weight average refuses what would lose weights", "[update][average]
                                says("weight average", "decay"));
     m.g.parameters("w").trained(false);
     REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters()), UsageError,
-                           says("weight average", "none of it is trained"));
+                           says("weight average", "'w' is frozen"));
     m.g.parameters("w").trained(true);
     WeightAverage<float> average(m.g.parameters());
     average.add();
     average.swap();
-    REQUIRE_THROWS_MATCHES(average.add(), UsageError, says("weight average: add()", "swap() first"));
-    REQUIRE_THROWS_MATCHES(average.restart(), UsageError, says("weight average: restart()", "swap() first"));
-    REQUIRE_THROWS_MATCHES(average.before_load_of_parameters(), UsageError,
-                           says("weight average", "swap() first"));
+    const auto lent = says("'w'", "lent to the weight average");
+    REQUIRE_THROWS_MATCHES(average.add(), UsageError, lent);
+    REQUIRE_THROWS_MATCHES(average.restart(), UsageError, lent);
+    Sgd<float> sgd(m.g.parameters(), {});
+    m.g.gradient(m.w)(0, 0) = 1;
+    REQUIRE_THROWS_MATCHES(sgd.step(), UsageError, lent);
+    const float averaged = m.at(0);
+    m.g.parameters().clear_gradients();
+    {
+        DynamicUpdate<float> dynamic(m.g.parameters("w"), {.rule = DynamicRule::sgd, .rate = 1});
+        m.g.gradient(m.w)(0, 0) = 1;
+        dynamic.step();  // of the averages, which it restores
+        CHECK(m.at(0) != averaged);
+        REQUIRE_THROWS_MATCHES(average.swap(), UsageError, says("lent to the dynamic update"));
+    }
+    CHECK(m.at(0) == averaged);
+    m.g.gradient(m.w)(0, 0) = 1;
+    REQUIRE_THROWS_MATCHES(sgd.step(), UsageError, lent);  // still
     average.swap();
-    average.before_load_of_parameters();
+    sgd.step();
 
     Graph<float> g(GraphOptions{});
     g.weight("E", 4, 2, uniform(1), {.unit_rows = true});

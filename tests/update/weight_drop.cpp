@@ -202,7 +202,7 @@ TEST_CASE("Weight drop says what is wrong", "[update][weight_drop]") {
     auto drop = m.drop(0.5);
     {
         const WeightDrop<float>::Dropped dropped(drop);
-        REQUIRE_THROWS_MATCHES(WeightDrop<float>::Dropped(drop), UsageError, says("dropped already"));
+        REQUIRE_THROWS_MATCHES(WeightDrop<float>::Dropped(drop), UsageError, says("lent to the weight drop"));
         m.forward();
         m.g.backward(m.l);
     }
@@ -226,15 +226,15 @@ TEST_CASE("While entries are dropped nothing else writes the weights", "[update]
     const Numbers before = m.U();
     {
         const WeightDrop<double>::Dropped dropped(drop);
-        const auto refused = [](const char* who) { return says(who, "'lstm.U'", "those of a weight drop"); };
+        const auto refused = [](const char* who) { return says(who, "'lstm.U'", "lent to the weight drop"); };
         CHECK_THROWS_MATCHES(WeightDrop<double>::Dropped(other), UsageError, refused("weight drop"));
         m.forward();
         m.g.backward(m.l);
-        CHECK_THROWS_MATCHES(sgd.step(), UsageError, refused("sgd: step()"));
-        CHECK_THROWS_MATCHES(adam.step(), UsageError, refused("adam: step()"));
-        CHECK_THROWS_MATCHES(dynamic.step(), UsageError, refused("dynamic update: step()"));
-        CHECK_THROWS_MATCHES(average.add(), UsageError, refused("add()"));
-        CHECK_THROWS_MATCHES(average.swap(), UsageError, refused("swap()"));
+        CHECK_THROWS_MATCHES(sgd.step(), UsageError, refused("sgd"));
+        CHECK_THROWS_MATCHES(adam.step(), UsageError, refused("adam"));
+        CHECK_THROWS_MATCHES(dynamic.step(), UsageError, refused("dynamic update"));
+        CHECK_THROWS_MATCHES(average.add(), UsageError, refused("weight average"));
+        CHECK_THROWS_MATCHES(average.swap(), UsageError, refused("weight average"));
     }
     CHECK(m.U() == before);
     sgd.step();

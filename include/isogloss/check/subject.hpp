@@ -155,7 +155,7 @@ template <class T> struct Subject {
         const auto take = [&](const std::string& name, Index size) {
             bool held = false;
             for (auto& [pattern, found] : patterns)
-                if (matches(pattern, name)) held = found = true;
+                if (graph::matches(pattern, name)) held = found = true;
             names += (names.empty() ? "'" : ", '") + name + "'";
             for (const std::size_t end = next + std::size_t(size); next < end; ++next)
                 if (!held) all.push_back(next);

@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    template <class... Parts> [[noreturn]] static void fail(Parts... why) {
+    template <class... Parts> [[noreturn]] static void fail(const Parts&... why) {
         throw UsageError("concatenated softmax: ", why...);
     }
     [[noreturn]] static void not_finite(Index example, double found, const Parameter<T>& E,
@@ -180,8 +180,9 @@ private:
             gather(E, X, i, phi_ + count * n);
             example_[count++] = i;
         }
-        if (of_E) E.adds(count, count);
-        if (of_W) W.adds(count, count);
+        const Provenance pass{static_cast<double>(count), static_cast<double>(count), 1};
+        if (of_E) E.add_pass(pass);
+        if (of_W) W.add_pass(pass);
         double total = 0;
         for (Index first = 0; first < count; first += block_) {
             const Index rows = std::min(block_, count - first);
@@ -211,19 +212,18 @@ private:
                 for (Index m = 0; m < M; ++m)
                     kernel::add(H, b.row(r) + m * H, E.gradient_row(X[example_[first + r] * M + m]));
         }
-        if (gradient) store_.columns = store_.predicted = count;  // after value() the gradients are as before
         return total;
     }
 
     Options options_;
     const std::shared_ptr<graph::Store<T>> shared_store_ = std::make_shared<graph::Store<T>>();
     graph::Store<T>& store_ = *shared_store_;  // groups of parameters keep it alive
-    Index block_ = 1;           // rows of logits at a time
-    T* logits_ = nullptr;       // [block, C]: z, then δ
-    T* phi_ = nullptr;          // [N, M H]
-    T* back_ = nullptr;         // [block, M H]: b
-    double* nats_ = nullptr;    // [block]
-    Index* example_ = nullptr;  // [N]: the example of each row
+    Index block_ = 1;                          // rows of logits at a time
+    T* logits_ = nullptr;                      // [block, C]: z, then δ
+    T* phi_ = nullptr;                         // [N, M H]
+    T* back_ = nullptr;                        // [block, M H]: b
+    double* nats_ = nullptr;                   // [block]
+    Index* example_ = nullptr;                 // [N]: the example of each row
 };
 
 }}  // namespace isogloss

@@ -326,12 +326,7 @@ private:
                 }
                 own.push_back(numbers);
             }
-            if (gradients) {
-                sum_.finish();
-                graph::Inspect::store(g_).columns =
-                    options_.columns;  // for an update none of whose gradients counts
-                graph::Inspect::store(g_).predicted = batch.predicted;
-            }
+            if (gradients) sum_.finish();
             keep_states(batch.first);
             within.failed = false;
         }

@@ -105,11 +105,7 @@ public:
         }
         note_counts();
         for (auto& table : tables_) table.take(taken_);
-        for (std::size_t k = 0; k < counts_.size(); ++k) {
-            const auto [columns, predicted] = std::exchange(shard_counts_[k], {});
-            counts_[k].columns += columns;
-            counts_[k].predicted += predicted;
-        }
+        for (std::size_t k = 0; k < counts_.size(); ++k) counts_[k] += std::exchange(shard_counts_[k], {});
         ++taken_;
     }
 
@@ -187,7 +183,7 @@ private:
         b.started = b.done = false;
     }
     static void add(Index n, T* to, const T* from) {
-        over_numbers(
+        kernel::over_numbers(
             n, [&](Index first, Index last, Index) { add_numbers(last - first, to + first, from + first); });
     }
 
@@ -195,18 +191,17 @@ private:
     // earlier note holds, unless Parameters::summed_over has set other numbers since.
     void note_counts() {
         for (std::size_t k = 0; k < counts_.size(); ++k)
-            if (const auto& p = group_[k]; p.columns > 0 || p.predicted > 0)
-                shard_counts_[k] = {p.columns, p.predicted};
+            if (const auto& p = group_[k].provenance; p.columns > 0 || p.predicted > 0) shard_counts_[k] = p;
     }
     void give_counts() {
         std::vector<double> numbers;  // whole ones, whose sums are exact in any order
-        for (const auto& [columns, predicted] : counts_)
-            for (const Index n : {columns, predicted}) numbers.push_back(static_cast<double>(n));
+        for (const auto& [columns, predicted, passes, last_pass] : counts_)
+            numbers.insert(numbers.end(), {columns, predicted, passes, last_pass});
         if (ranks_.size() > 1) ranks_.all_reduce(std::span<double>(numbers));
-        auto from = numbers.begin();
+        auto next = numbers.begin();
         for (Parameter<T>* p : group_) {
-            p->columns = static_cast<Index>(*from++);
-            p->predicted = static_cast<Index>(*from++);
+            p->provenance = {next[0], next[1], next[2], next[3]};
+            next += 4;
         }
         clear_counts();
     }
@@ -311,7 +306,7 @@ private:
     std::vector<Block> blocks_;  // in the order in which backward passes complete them
     std::vector<RowSum<T>> tables_;
     Index taken_ = 0;                                // number of shards
-    std::vector<SummedOver> counts_, shard_counts_;  // of the group: in the shards taken, in the present one
+    std::vector<Provenance> counts_, shard_counts_;  // of the group: in the shards taken, in the present one
     double finishing_ = 0;
     ArrayTreeSum<T> exchange_;
     std::unique_ptr<Background> background_;  // last, so that it is destroyed before what it uses

@@ -185,7 +185,7 @@ public:
     ///
     /// The packed matrices are a snapshot: unlike with shared_weights(), later changes of the weights take effect
     /// only where they are read unpacked (embeddings, biases, matrices chosen by a token). Call it again after a
-    /// change. Throws UsageError for bf16 and int8 in double and while weights are temporary ones of a WeightDrop or
+    /// change. Throws UsageError for bf16 and int8 in double and while weights are lent (Lease) to a WeightDrop or
     /// DynamicUpdate, NumericError for a matrix that is not finite.
     SharedWeights<T> packed_weights(Precision precision = Precision::full) const;
 
@@ -282,7 +282,7 @@ template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision
     if (!std::is_same_v<T, float> && precision != Precision::full)
         throw UsageError("packed_weights: found precision = ", precision == Precision::bf16 ? "bf16" : "int8",
                          " for a graph of double, expected full");
-    graph::require_lasting(store_.parameters, "packed_weights", "pack");
+    graph::require_unlent(store_.parameters, "packed_weights", false);
     // For a graph that is itself on shared weights, those of their owner are packed.
     SharedWeights<T> weights(store_.shared ? store_.shared->unpacked() : shared_weights());
     for (const auto& u : store_.units)

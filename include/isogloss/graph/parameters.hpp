@@ -33,17 +33,25 @@ template <class Records> std::string names_of(const Records& records) {
     return all.empty() ? "none" : all;
 }
 
-/// Throws UsageError for a call that reads or writes parameters, given as records or pointers to them, while the
-/// values of one are temporary, see Parameter::temporary. `call`: what is refused, a verb.
+/// Whose the values of a matrix are while it is lent, see Lease.
+struct Loan {
+    std::string_view owner = "";  ///< none: the values are its own
+    bool may_stay = true;         ///< false: the owner restores others
+};
+
+/// Throws UsageError if parameters, given as records or pointers to them, are lent: for a call that reads them, unless
+/// the values may stay; for one that writes them, in any case.
 template <class Records>
-void require_lasting(const Records& parameters, std::string_view who, std::string_view call) {
+void require_unlent(const Records& parameters, std::string_view who, bool writes = true) {
     const auto check = [&](const auto& p) {
-        if (!p.temporary->empty())
-            throw UsageError(who, ": ", call, " while the values of '", p.name, "' are those of a ",
-                             *p.temporary, ", which restores others; ", call, " after it has done so");
+        if (writes ? !p.loan->owner.empty() : !p.loan->may_stay)
+            throw UsageError(
+                who, ": the weight '", p.name, "' is lent to the ", p.loan->owner,
+                ", which restores other values; end that first: by swap(), restore(), accept() or ",
+                "the end of the Dropped");
     };
     for (const auto& p : parameters) {
-        if constexpr (requires { p->temporary; }) check(*p);
+        if constexpr (requires { p->loan; }) check(*p);
         else check(p);
     }
 }
@@ -54,6 +62,21 @@ void require_lasting(const Records& parameters, std::string_view who, std::strin
                      "GraphOptions::gradients = true, on weights of its own");
 }
 }  // namespace graph
+
+/// What a gradient is a sum of: backward passes, each over batch columns and predicted positions. In double, whole
+/// numbers are exact up to 2⁵³ and no sum overflows.
+struct Provenance {
+    double columns = 0, predicted = 0;
+    double passes = 0;  ///< 0 if it was written by hand
+    double last_pass =
+        0;  ///< where it is one pass: the number of the forward pass before it, Store::forward_pass
+
+    Provenance& operator+=(const Provenance& more) {
+        columns += more.columns, predicted += more.predicted, passes += more.passes;
+        last_pass = more.last_pass;
+        return *this;
+    }
+};
 
 /// A trained matrix with its gradient. The gradient buffer is a sum of raw per-token derivatives and is
 /// in one of four conditions, so that no more of it than needed is cleared or read:
@@ -75,18 +98,11 @@ template <class T> struct Parameter {
     /// (Graph::packed_weights) and uses them in such products; else null.
     const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
     bool trained = true;  ///< false: frozen, see WeightOptions::trained and Parameters::trained
-    /// The name of an object that keeps the lasting values and restores them, if the present ones are its own for a
-    /// while (WeightDrop, DynamicUpdate): a checkpoint neither saves nor loads the matrix then. Else empty. Never null;
-    /// the records of one matrix in all graphs on it share the name.
-    std::shared_ptr<std::string_view> temporary = std::make_shared<std::string_view>();
+    /// To whom the values are lent. Never null; the records of one matrix in all graphs on it share the loan.
+    std::shared_ptr<graph::Loan> loan = std::make_shared<graph::Loan>();
     Condition condition = Condition::empty;
-    int staged_by = -1;  ///< node that wrote a staged gradient
-    /// Batch columns and predicted positions over which a gradient that counts is the sum, see adds(); 0 if it was
-    /// written by hand.
-    Index columns = 0, predicted = 0;
-    /// How many backward passes have added to a gradient that counts, and the forward pass (Store::forward_pass) of the
-    /// last one; 0 passes if it was written by hand or summed elsewhere.
-    std::uint64_t passes = 0, last_pass = 0;
+    int staged_by = -1;            ///< node that wrote a staged gradient
+    Provenance provenance = {};    ///< of a gradient that counts
     Array<Index> touched = {};     ///< capacity `rows`, reserved when the first lookup is declared
     Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
     Index lookups = 0;             ///< declared uses as a lookup table
@@ -109,14 +125,10 @@ template <class T> struct Parameter {
     MatrixRef<T> values() const { return {value, rows, cols}; }
     /// Whether a gradient counts.
     bool counts() const { return condition == Condition::rows || condition == Condition::dense; }
-    /// Call before sums over so many columns and predicted positions are added to the gradient, by the backward pass of
-    /// that forward pass.
-    void adds(Index more_columns, Index more_predicted, std::uint64_t forward_pass = 0) {
-        const bool more = counts();
-        columns = more_columns + (more ? columns : 0);
-        predicted = more_predicted + (more ? predicted : 0);
-        passes = 1 + (more ? passes : 0);
-        last_pass = forward_pass;
+    /// Call before a backward pass adds to the gradient.
+    void add_pass(const Provenance& pass) {
+        if (!counts()) provenance = {};
+        provenance += pass;
     }
 
     /// The gradient as a dense matrix to add to, whatever its condition was. Throws UsageError if there is none:
@@ -140,16 +152,12 @@ template <class T> struct Parameter {
 
     /// Throws UsageError, whose message begins with `who`, unless it takes gradients.
     void require_gradient(std::string_view who) const {
-        if (!trained && gradient)
-            throw UsageError(
-                who, ": the weight '", name, "' is frozen and has no gradient; train it again by ",
-                "Parameters::trained(true), or leave it out of the group of an update: make that ",
-                "after freezing");
+        if (trained && !gradient) graph::refuse_gradients(who);
         if (!trained)
-            throw UsageError(who, ": the weight '", name,
-                             "' is not trained and has no gradient; leave it out, or make it with ",
-                             "WeightOptions::trained = true");
-        if (!gradient) graph::refuse_gradients(who);
+            throw UsageError(
+                who, ": the weight '", name, "' is ", gradient ? "frozen" : "not trained",
+                " and has no gradient; leave it out, or ",
+                gradient ? "call Parameters::trained(true)" : "make it with WeightOptions::trained = true");
     }
 
     /// For a product that may overwrite: returns beta, 0 if nothing counts yet, else 1, and makes it dense.
@@ -178,8 +186,7 @@ template <class T> struct Parameter {
     void clear_gradient() {
         forget_rows();
         condition = Condition::empty;
-        columns = predicted = 0;
-        passes = 0;
+        provenance = {};
     }
 
 private:
@@ -191,6 +198,7 @@ private:
 
 // --- rows of norm 1 -------------------------------------------------------------------------------
 
+namespace graph {
 /// Divides one row of a parameter by its Euclidean norm. Throws NumericError for a row that is zero or
 /// not finite.
 template <class T> void normalise_row(Parameter<T>& p, Index row) {
@@ -199,70 +207,20 @@ template <class T> void normalise_row(Parameter<T>& p, Index row) {
         throw NumericError("weight '", p.name, "': row ", row, " has norm ", norm,
                            " and cannot be brought to norm 1; start from values that are not all zero");
 }
-
-/// Throws NumericError if a step would make a row that is held at norm 1 zero or not finite, that is without a
-/// direction. moved(i) is element i of the parameter after the step; nothing is changed.
-template <class T, class Moved> void require_directions(const Parameter<T>& p, Moved&& moved) {
-    using Condition = typename Parameter<T>::Condition;
-    if (!p.unit_rows) return;
-    const auto check = [&](Index row) {
-        T part[kernel::chunk];
-        double squares = 0;
-        for (Index first = 0, count; first < p.cols; first += count) {
-            count = std::min(kernel::chunk, p.cols - first);
-            for (Index k = 0; k < count; ++k) part[k] = moved(row * p.cols + first + k);
-            squares += kernel::sum_of_squares(count, part);
-        }
-        if (!(squares > 0) || !std::isfinite(squares))
-            throw NumericError("update: the step takes row ", row, " of '", p.name, "' to the norm ",
-                               std::sqrt(squares),
-                               ", which cannot be brought back to 1; nothing was changed. Lower the "
-                               "learning rate or the clipping threshold");
-    };
-    if (p.condition == Condition::dense)
-        for (Index i = 0; i < p.rows; ++i) check(i);
-    else if (p.condition == Condition::rows)
-        for (const Index i : p.touched) check(i);
-}
+}  // namespace graph
 
 /// Normalises every row, as for a new weight.
 template <class T> void normalise_rows(Parameter<T>& p) {
-    for (Index i = 0; i < p.rows; ++i) normalise_row(p, i);
+    for (Index i = 0; i < p.rows; ++i) graph::normalise_row(p, i);
 }
 
 // --- groups ---------------------------------------------------------------------------------------
-
-/// Whether a name matches a pattern in which '*' stands for any run of characters.
-inline bool matches(std::string_view pattern, std::string_view name) {
-    std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
-    while (n < name.size()) {
-        if (p < pattern.size() && pattern[p] == '*') {
-            star = p++;
-            resume = n;
-        } else if (p < pattern.size() && pattern[p] == name[n]) {
-            ++p;
-            ++n;
-        } else if (star != std::string_view::npos) {
-            p = star + 1;
-            n = ++resume;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.size() && pattern[p] == '*') ++p;
-    return p == pattern.size();
-}
 
 /// What an update divides the raw sums of per-token derivatives by.
 enum class Divisor {
     none,    ///< 1: the sums themselves
     batch,   ///< batch columns: summed over time, averaged over the batch
     tokens,  ///< predicted positions: averaged over both
-};
-
-/// What gradients are sums over.
-struct SummedOver {
-    Index columns = 0, predicted = 0;  ///< batch columns, predicted positions
 };
 
 /// A group of parameters of one graph, in order of creation. Updates operate on such groups. It keeps alive what it
@@ -284,15 +242,14 @@ public:
         return n;
     }
 
-    /// The columns and predicted positions of all backward passes that reached the group since its gradients were
-    /// cleared (of the member with most, if they were not cleared or reached together), or what was set; of the last backward
-    /// pass where no gradient counts or it was not made by one.
-    SummedOver summed_over() const {
-        SummedOver most;
+    /// What the gradients of the group are sums of, of those that count: in each of its numbers the largest.
+    Provenance provenance() const {
+        Provenance most;
         for (const auto* p : members_)
-            if (p->counts())
-                most = {std::max(most.columns, p->columns), std::max(most.predicted, p->predicted)};
-        return most.columns > 0 ? most : SummedOver{store_->columns, store_->predicted};
+            if (const auto& one = p->provenance; p->counts())
+                most = {std::max(most.columns, one.columns), std::max(most.predicted, one.predicted),
+                        std::max(most.passes, one.passes), std::max(most.last_pass, one.last_pass)};
+        return most;
     }
     /// Sets the columns and predicted positions, at least 0, by which updates divide, where they are not those of the
     /// backward passes since the gradients were cleared, which are counted: for gradients summed elsewhere, or if passes
@@ -301,43 +258,29 @@ public:
     void summed_over(Index columns, Index predicted) const {
         require("summed_over", "columns", columns, 0);
         require("summed_over", "predicted", predicted, 0);
-        store_->columns = columns, store_->predicted = predicted;
-        for (auto* p : members_) p->columns = columns, p->predicted = predicted;
+        for (auto* p : members_) {
+            p->provenance.columns = static_cast<double>(columns);
+            p->provenance.predicted = static_cast<double>(predicted);
+        }
     }
-    /// Whether a backward pass of gradients ran after the last forward pass of the graph.
-    bool carried() const { return store_->carried(0); }
-    /// The number of the last forward pass of the graph, from 1; 0: none.
-    std::uint64_t forward_pass() const { return store_->forward_pass; }
-    /// Whether the gradient of a member was made by the backward pass after the last forward pass of the graph, alone.
-    bool is_of_last_pass(const Parameter<T>& p) const {
-        return p.passes == 1 && p.last_pass == forward_pass();
-    }
-    /// The first trained member of which the last backward pass ran a use and the last backward<Modulus> none, as it
-    /// stopped before; null if there is none.
-    const Parameter<T>* without_modulus() const {
-        const auto left_out = [&](const Parameter<T>* p) {
-            const auto used_after = [&](int stop) {
-                return std::any_of(p->users.begin(), p->users.end(), [&](int node) { return node > stop; });
-            };
-            return p->trained && used_after(store_->stopped_at[0]) && !used_after(store_->stopped_at[1]);
-        };
-        const auto found = std::find_if(members_.begin(), members_.end(), left_out);
-        return found == members_.end() ? nullptr : *found;
+    /// The value of a divisor, by provenance(); at least 1.
+    double divisor(Divisor d) const {
+        const Provenance p = provenance();
+        return std::max(d == Divisor::none ? 1 : d == Divisor::batch ? p.columns : p.predicted, 1.0);
     }
     /// Whether they are parameters of the graph with this store.
     bool are_of(const graph::Store<T>& store) const { return store_.get() == &store; }
-    /// The value of a divisor: see summed_over(); at least 1.
-    double divisor(Divisor d) const {
-        switch (d) {
-            case Divisor::batch:
-                return static_cast<double>(std::max<Index>(summed_over().columns, 1));
-            case Divisor::tokens:
-                return static_cast<double>(std::max<Index>(summed_over().predicted, 1));
-            default:
-                return 1;
-        }
-    }
 
+    /// Throws UsageError, beginning with `who`, if there is nothing to step by: if no backward pass has reached the group
+    /// since its gradients were cleared, and none was written by hand.
+    void require_gradients(std::string_view who) const {
+        for (const auto* p : members_)
+            if (p->counts() || p->provenance.passes > 0) return;
+        throw UsageError(
+            who, ": no backward pass has reached '", members_.front()->name,
+            "' or another weight of the group since the last step; call backward(loss) first, of the ",
+            "graph whose weights these are");
+    }
     /// Throws UsageError, beginning with `who`, if a gradient of the group counts: for callers that would lose it.
     void require_no_gradients(std::string_view who) const {
         for (const auto* p : members_)
@@ -359,10 +302,23 @@ public:
             if (p->trained) some.push_back(p);
         return {*store_, std::move(some)};
     }
+    /// The same for an object that trains them. Throws UsageError, beginning with `who`, if there is none, in a graph
+    /// without gradients, and, where `unit_rows` is false, for rows held at norm 1.
+    Parameters trained_for(std::string_view who, bool unit_rows = true) const {
+        Parameters some = trained();
+        for (const auto* p : some.size() > 0 ? some : *this) p->require_gradient(who);
+        if (some.size() == 0) throw UsageError(who, ": the group of parameters is empty");
+        for (const auto* p : some)
+            if (p->unit_rows && !unit_rows)
+                throw UsageError(
+                    who, ": the rows of '", p->name,
+                    "' are held at norm 1, where they would not stay; exclude it from the group");
+        return some;
+    }
     /// false: freezes the weights of the group. Passes compute no gradient of them; a present one is cleared, but
     /// its memory, allocated with the graph, remains (WeightOptions::trained = false allocates none). true: trains
-    /// them again; those that are trained keep their gradients. An update holds the weights that are trained when it
-    /// is made: make it afterwards. Throws
+    /// them again; those that are trained keep their gradients. An update skips those of its weights that were frozen
+    /// later, and never has those that were frozen when it was made. Throws
     /// UsageError for true, and changes nothing, if there is no memory for a gradient.
     void trained(bool on) const {
         for (const auto* p : members_)

@@ -191,12 +191,12 @@ private:
     // Counts the columns and predicted positions of a backward pass from a loss down to, but excluding, node `past`, for
     // the weights that it reaches: gradients that count already are sums over those of the earlier passes too.
     void count(const LossRecord& l, int past) {
-        store_.predicted = l.predicted;
-        store_.columns = store_.batch;
+        const Provenance pass{static_cast<double>(store_.batch), static_cast<double>(l.predicted), 1,
+                              static_cast<double>(store_.forward_pass)};
         const auto runs = [&](int id) { return id > past && id <= l.node && at(id).needed; };
         for (auto& p : store_.parameters)
-            if (p.users.empty() || std::any_of(p.users.begin(), p.users.end(), runs))
-                p.adds(store_.columns, store_.predicted, store_.forward_pass);
+            if (p.is_trained() && (p.users.empty() || std::any_of(p.users.begin(), p.users.end(), runs)))
+                p.add_pass(pass);
     }
 
     // Runs the needed nodes among first … last, in that order; `again` in the same step, with the same masks.

@@ -10,6 +10,27 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
+/// Whether a name matches a pattern in which '*' stands for any run of characters.
+inline bool matches(std::string_view pattern, std::string_view name) {
+    std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
+    while (n < name.size()) {
+        if (p < pattern.size() && pattern[p] == '*') {
+            star = p++;
+            resume = n;
+        } else if (p < pattern.size() && pattern[p] == name[n]) {
+            ++p;
+            ++n;
+        } else if (star != std::string_view::npos) {
+            p = star + 1;
+            n = ++resume;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.size() && pattern[p] == '*') ++p;
+    return p == pattern.size();
+}
+
 /// Calls f(pattern) for each part of a list with commas, without the spaces around it; once for an empty list.
 template <class F> void for_each_pattern(std::string_view list, F&& f) {
     for (bool more = true; more;) {

@@ -28,7 +28,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// - Its seed is that of the graph whose weights these are. The edges of a network on a random graph follow from the
 ///   option `seed` of the node, which is not compared: give it the same.
 /// - The weights are live: a step of the owner, or a checkpoint loaded into it, takes effect in the next pass of
-///   every graph on them. While weights are written no other graph on them may run. While they are temporary ones of a
+///   every graph on them. While weights are written no other graph on them may run. While they are lent (Lease) to a
 ///   WeightDrop or DynamicUpdate of the owner, a checkpoint refuses to save those of any graph on them.
 /// - The owner's memory lives until the last graph on its weights, and the last SharedWeights, is destroyed; the
 ///   owner itself may be destroyed earlier.
@@ -41,7 +41,7 @@ public:
             known.name = p.name, known.rows = p.rows, known.cols = p.cols;
             known.value = p.value, known.unit_rows = p.unit_rows;
             known.packed = p.packed, known.packed_transpose = p.packed_transpose;
-            known.temporary = p.temporary;
+            known.loan = p.loan;
             weights_.push_back(std::move(known));
         }
     }
@@ -51,17 +51,16 @@ public:
     void pack(const std::string& name, bool transposed, Precision precision) {
         for (Parameter<T>& p : weights_) {
             auto& packed = transposed ? p.packed_transpose : p.packed;
-            const MatrixRef<const T> values = p.values(), matrix = transposed ? t(values) : values;
-            if (p.name != name || packed || !graph::PackedMatrix<T>::serves(precision, matrix.height()))
+            const MatrixRef<const T> values = p.values();
+            if (p.name != name || packed ||
+                !graph::PackedMatrix<T>::serves(precision, transposed ? p.cols : p.rows))
                 continue;
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
                 throw NumericError("packed_weights: the weight '", name, "' is ", p.value[bad], " at row ",
                                    bad / p.cols, ", column ", bad % p.cols, "; expected finite numbers");
             if (!packed_) packed_ = std::make_shared<Packed>();
-            const Index bytes = graph::PackedMatrix<T>::bytes(precision, matrix.height(), matrix.width());
-            auto* const memory =
-                packed_->memory.template take<std::byte>(bytes, message("packed weight '", name, "'"));
-            packed_->matrices.emplace_back().pack(matrix, precision, memory);
+            packed_->matrices.emplace_back(transposed ? t(values) : values, precision, packed_->memory,
+                                           message("packed weight '", name, "'"));
             packed = &packed_->matrices.back();
         }
     }
@@ -77,6 +76,12 @@ public:
 
     /// Seed of the graph whose weights these are.
     std::uint64_t seed() const { return seed_; }
+    /// Their names, in order of creation.
+    std::vector<std::string> names() const {
+        std::vector<std::string> all;
+        for (const auto& p : weights_) all.push_back(p.name);
+        return all;
+    }
 
     /// The weight of a given name and shape, without a gradient. Throws UsageError that lists the names, or gives
     /// the actual shape.

@@ -130,11 +130,9 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     double epsilon = 0;                     // below which entries of dl/dz are sampled in training, 0: none
     bool exact = false;                     // in this pass neither rounding nor sampling
     bool moduli = false;
-    Index time = 0, batch = 0;      // of the current pass
-    Index predicted = 0;            // positions that counted in the last loss carried backward
-    Index columns = 0;              // batch columns of that pass, which a later forward pass does not change
-    std::optional<Index> budget;    // bytes a loss may take for its blocks of logits
-    std::function<void(int)> left;  // called by backward() after each node, from the last on
+    Index time = 0, batch = 0;                // of the current pass
+    std::optional<Index> budget;              // bytes a loss may take for its blocks of logits
+    std::function<void(int)> left;            // called by backward() after each node, from the last on
     Index first_column = 0, all_columns = 0;  // a pass is the part from here of so many; 0: a whole batch
 
     Records<Parameter<T>> parameters;

@@ -40,12 +40,12 @@ enum class Restore {
 /// to an uninterrupted one: the graph's seed and step counter (on which dropout
 /// masks depend) and its carried states are part of the saved state.
 ///
-/// Errors   UsageError for two parts with one name; for a save or load while weights are those of a WeightDrop::Dropped
-///          or a DynamicUpdate, which restore others. save: as write_safetensors. load, with nothing changed:
+/// Errors   UsageError for two parts with one name; for a save or load while weights are lent (Lease) to a
+///          WeightDrop::Dropped or DynamicUpdate, which restore others, and for a load of parameters alone while averages
+///          are in their place. save: as write_safetensors. load, with nothing changed:
 ///          FileError listing every missing, extra and misshapen name; FileError for a row that the graph holds
 ///          at norm 1 and whose norm in the file is more than 5 % from it (that of a table stored as int8 is
-///          about 1 % off); UsageError for a graph on shared weights, and for parameters alone while an
-///          AveragedSgd, added too, has its averages swapped in.
+///          about 1 % off); UsageError for a graph on shared weights.
 class Checkpoint {
 public:
     /// A graph: its parameters, and under "state/" its seed, step counter and carried states. At most one per
@@ -64,9 +64,8 @@ public:
                     to.array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});
         });
         borrowed_ = store.shared.has_value();
-        require_lasting_.push_back([&store](std::string_view call) {
-            graph::require_lasting(store.parameters, "checkpoint", call);
-        });
+        require_unlent_.push_back(
+            [&store](bool writes) { graph::require_unlent(store.parameters, "checkpoint", writes); });
         after_load_.push_back([&store] {
             for (auto& p : store.parameters) p.clear_gradient();
         });
@@ -124,7 +123,7 @@ public:
     /// Writes the current values: temporary name, flush, rename.
     void save(const std::filesystem::path& path,
               const std::map<std::string, std::string>& metadata = {}) const {
-        for (const auto& check : require_lasting_) check("save");
+        for (const auto& check : require_unlent_) check(false);
         std::vector<TensorView> tensors;
         const Parts parts = current();
         for (const Part& p : parts.list) {
@@ -142,7 +141,7 @@ public:
             throw UsageError(
                 "checkpoint: the graph shares the weights of another, which others may be reading; "
                 "load into that one");
-        for (const auto& check : require_lasting_) check("load");
+        for (const auto& check : require_unlent_) check(!all);  // the state of the borrower is loaded, too
         const Parts parts = current();
         std::vector<TensorSpec> expected;
         for (const Part& p : parts.list) {
@@ -274,7 +273,7 @@ private:
 
     std::vector<std::function<void(Parts&)>> added_;
     bool borrowed_ = false;  // the graph uses the weights of another
-    std::vector<std::function<void(std::string_view)>> require_lasting_;
+    std::vector<std::function<void(bool)>> require_unlent_;
     std::vector<std::function<void()>> before_load_of_parameters_, after_load_;
 };
 

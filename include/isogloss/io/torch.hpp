@@ -136,7 +136,7 @@ private:
         std::vector<T> numbers;
     };
 
-    template <class... Parts> void fault(Parts... what) { faults_ += "\n    " + message(what...); }
+    template <class... Parts> void fault(const Parts&... what) { faults_ += "\n    " + message(what...); }
 
     void read(const TorchLayer& l, const TorchPart& part) {
         Parameter<T>* const p = parameter_of(g_, l, part);
@@ -227,13 +227,13 @@ private:
 ///
 /// Errors   FileError listing tensors that are missing, of other shapes or types or not finite, biases without counterpart
 ///          here, and layers that disagree. UsageError for names that the graph does not have, nodes of another
-///          form, tables with unit_rows, a graph on shared weights, weights that are temporary ones of a
+///          form, tables with unit_rows, a graph on shared weights, weights that are lent (Lease) to a
 ///          DynamicUpdate or WeightDrop.
 template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
                                                                      const std::vector<TorchLayer>& layers) {
     if (graph::Inspect::store(g).shared)
         throw UsageError("read_torch: the graph is on shared weights; read into the graph that owns them");
-    graph::require_lasting(graph::Inspect::store(g).parameters, "read_torch", "read");
+    graph::require_unlent(graph::Inspect::store(g).parameters, "read_torch");
     detail::TorchReading<T> reading(file, g);
     for (const TorchLayer& l : layers) reading.read(l);
     reading.set();
@@ -243,11 +243,11 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
 /// Writes parameters of a graph as a PyTorch state dict, in a safetensors file for `load_state_dict`: the inverse
 /// of read_torch. The bias of a recurrent layer becomes bias_ih, bias_hh is 0; a node without a bias writes none.
 ///
-/// Errors   UsageError for names that the graph does not have, nodes of another form, weights that are temporary ones
+/// Errors   UsageError for names that the graph does not have, nodes of another form, weights that are lent (Lease)
 ///          of a DynamicUpdate or WeightDrop; else as write_safetensors.
 template <class T>
 void write_torch(const std::filesystem::path& path, Graph<T>& g, const std::vector<TorchLayer>& layers) {
-    graph::require_lasting(graph::Inspect::store(g).parameters, "write_torch", "write");
+    graph::require_unlent(graph::Inspect::store(g).parameters, "write_torch", false);
     std::vector<std::vector<T>> owned;
     std::vector<TensorView> tensors;
     for (const TorchLayer& l : layers) {

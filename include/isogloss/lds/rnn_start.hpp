@@ -91,7 +91,7 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     require(who, "power", names.power, 0, 1);
     if (graph::Inspect::store(g).shared)
         throw UsageError(who, ": the graph is on shared weights; start the graph that owns them");
-    graph::require_lasting(graph::Inspect::store(g).parameters, who, "start");
+    graph::require_unlent(graph::Inspect::store(g).parameters, who);
     require_states(steady, h, who);
     if (rows(xx_filtered) != h || cols(xx_filtered) != h)
         throw UsageError(who, ": found covariances [", rows(xx_filtered), ", ", cols(xx_filtered),
@@ -113,7 +113,7 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
             return g.parameter(name);
         } catch (const UsageError& error) {
             throw UsageError(
-                who, ": ", error.text(),
+                who, ": ", cause_of(error.what()),
                 ". Name the parameters in RnnStart; \"\" as input, recurrent, bias or output_bias "
                 "leaves what another cell than Rnn does not have, as .input = \"\"");
         }

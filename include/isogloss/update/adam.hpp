@@ -31,9 +31,9 @@ struct AdamOptions {
 ///
 /// with g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
 /// by their momentum, so every step visits the whole group.
-/// Errors   UsageError: options out of range. NumericError, with nothing changed: a gradient that is not finite, or
-///          whose square, divided and clipped, exceeds T (from 1.3e19 in float), as s would stay infinite; a row held
-///          at norm 1 that would lose its direction
+/// A square beyond the range of T (g from 1.3e19 in float) counts as the largest number, which decays like any other.
+/// Errors   UsageError: options out of range, and as Rule::begin_step. NumericError, with nothing changed: a gradient that
+///          is not finite, a weight that would become infinite, a row held at norm 1 that would lose its direction
 /// Source   Kingma, Ba 2015, algorithm 1; decay: Loshchilov, Hutter 2019.
 template <class T> class Adam : public Rule<T, AdamOptions> {
 public:
@@ -43,41 +43,38 @@ public:
         require("adam", "beta1", rounded(options.beta1), 0, Exclusive{1});
         require("adam", "beta2", rounded(options.beta2), 0, Exclusive{1});
         require("adam", "epsilon", options.epsilon, static_cast<double>(std::numeric_limits<T>::min()));
-        allocate_per_parameter("adam", group_, 2 * sizeof(T), [&](const Parameter<T>& p) {
+        detail::allocate_per_parameter("adam", group_, 2 * sizeof(T), [&](const Parameter<T>& p) {
             mean_.emplace_back(p.size(), T(0));
             square_.emplace_back(p.size(), T(0));
         });
     }
 
-    /// One step; returns the norm of the gradient before clipping. Throws NumericError and changes
-    /// nothing when a gradient is not finite or too large, or a row held at norm 1 would lose its direction.
+    /// One step; returns the norm of the gradient before clipping.
     double step() {
-        graph::require_lasting(group_, "adam", "step()");
         const SubnormalsAreZero flush;  // averages of gradients that have become 0 decay to 0
-        const double d = this->divisor(), norm = direction_norm(group_, d, 0);
+        const double d = this->begin_step(), norm = direction_norm(group_, d, 0);
         const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
-        require_squares("adam", group_, norm * clip_factor(norm, options_.clip), factor);
         const T b1 = static_cast<T>(options_.beta1), b2 = static_cast<T>(options_.beta2);
         // Of the β in use.
         const auto bias = [k](T beta) { return 1 - std::pow(static_cast<double>(beta), k); };
         // Infinity times a mean or a weight of 0 would be NaN.
-        const auto finite = [](double x) {
-            return static_cast<T>(std::min(x, static_cast<double>(std::numeric_limits<T>::max())));
-        };
+        constexpr T largest = std::numeric_limits<T>::max();
+        const auto finite = [](double x) { return static_cast<T>(std::min(x, double(largest))); };
         const T eta = finite(options_.rate / bias(b1)), scale = static_cast<T>(1 / bias(b2));
         const T epsilon = static_cast<T>(options_.epsilon),
                 decay = finite(options_.rate * options_.weight_decay);
         const auto moved = [=](T w, T gradient, T& m, T& s) {
             const T g = factor * gradient;
             m = b1 * m + (1 - b1) * g;
-            s = b2 * s + (1 - b2) * g * g;
+            s = std::min(b2 * s + (1 - b2) * g * g, largest);
             return w - (eta * m / (std::sqrt(s * scale) + epsilon) + decay * w);
         };
         for (std::size_t j = 0; j < group_.size(); ++j) {
             Parameter<T>& p = group_[j];
+            if (!p.trained) continue;
             const T* gradient = p.dense_gradient().data;
-            require_directions(p, [&](Index i) {
+            require_step(p, double(eta) / (1 - double(b2)), [&](Index i) {
                 T m = mean_[j][i], s = square_[j][i];
                 return moved(p.value[i], gradient[i], m, s);
             });
@@ -85,9 +82,10 @@ public:
         ++steps_;
         for (std::size_t j = 0; j < group_.size(); ++j) {
             Parameter<T>& p = group_[j];
+            if (!p.trained) continue;
             const T* gradient = p.gradient;
             T *w = p.value, *m = mean_[j].data(), *s = square_[j].data();
-            over_numbers(p.size(), [&](Index first, Index last, Index) {
+            kernel::over_numbers(p.size(), [&](Index first, Index last, Index) {
                 for (Index i = first; i < last; ++i) w[i] = moved(w[i], gradient[i], m[i], s[i]);
             });
             finish_step(p);

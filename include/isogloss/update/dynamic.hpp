@@ -5,8 +5,10 @@
 #include <cmath>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/subnormals.hpp>
+#include <isogloss/update/lease.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
@@ -35,33 +37,32 @@ struct DynamicOptions {
 ///
 /// g is the sum of raw derivatives over the divisor, θ₀ the weights before the first step() since construction or
 /// restore(), so that the model may be trained or loaded in between; operations are elementwise;
-/// avg is the mean over the parameters of the mean within each. Rows of a table that were not
-/// looked up cost nothing when λ = 0.
+/// avg is the mean over the parameters of the mean within each; where it is 0, so is λ R. A square beyond the range of T
+/// counts as the largest number. Rows of a table that were not looked up cost nothing when λ = 0.
 ///
 /// The changes are temporary: restore() or the destructor, also after an exception, restores θ₀ bit for bit. Between
-/// step() and then a checkpoint refuses to save or load the weights. The graph must outlive this object.
-/// evaluate_dynamically() runs the whole procedure.
+/// step() and then the weights are lent (Lease). evaluate_dynamically() runs the whole procedure.
 ///
 /// Memory   one copy of the group's weights, two for rms
 /// Errors   UsageError: options out of range; a gradient of the group that already counts at construction and
-///          would be lost; step() under rms before collect(). NumericError, with nothing changed: a gradient
-///          that is not finite, one in collect() under rms with which Σ g² could exceed T, a row held at norm 1
-///          that would lose its direction, mean squares all 0, or too small for T, with λ > 0
+///          would be lost; step() without a backward pass since the last, under rms before collect(), and of weights
+///          that are lent to another. NumericError, with nothing changed: a gradient that is not finite, a weight that
+///          would become infinite, a row held at norm 1 that would lose its direction
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", section 5;
 ///          avg and min(1, ·) as in its published code. Departure: a decay for sgd is one number, not R
 template <class T> class DynamicUpdate : public Rule<T, DynamicOptions> {
 public:
     DynamicUpdate(Parameters<T> group, DynamicOptions options)
-        : Rule<T, DynamicOptions>("dynamic update", std::move(group), options) {
+        : Rule<T, DynamicOptions>("dynamic update", std::move(group), options),
+          lease_(group_, "dynamic update") {
         decay(options.decay);
         require("dynamic update", "epsilon", options.epsilon,
                 static_cast<double>(std::numeric_limits<T>::min()));
         group_.require_no_gradients("dynamic update");
-        const std::size_t unit = (rms() ? 2 : 1) * sizeof(T);
-        allocate_per_parameter("dynamic update", group_, unit, [&](const Parameter<T>& p) {
-            trained_.emplace_back(p.value, p.value + p.size());
-            if (rms()) squares_.emplace_back(p.size(), T(0));
-        });
+        if (rms())
+            detail::allocate_per_parameter("dynamic update", group_, sizeof(T), [&](const Parameter<T>& p) {
+                squares_.emplace_back(p.size(), T(0));
+            });
     }
     ~DynamicUpdate() { restore(); }
     DynamicUpdate(const DynamicUpdate&) = delete;
@@ -78,64 +79,54 @@ public:
     /// under sgd only clears it. The weights are unchanged.
     void collect() {
         const SubnormalsAreZero flush;
-        const double d = this->divisor(),
-                     norm = direction_norm(group_, d, 0);  // throws where it is not finite
+        const double d = group_.divisor(options_.divisor);
+        direction_norm(group_, d, 0);  // throws where it is not finite
         const T factor = static_cast<T>(1 / d);
-        const double bound = bound_ + norm * norm;  // of every sum of squares
-        if (rms() && !(bound <= static_cast<double>(std::numeric_limits<T>::max()) / 2))
-            throw NumericError(
-                "dynamic update: found gradients of the norm ", norm,
-                " over the training text, whose squares are not numbers of this type; nothing was ",
-                "changed. Use DynamicRule::sgd, or a model whose gradients are smaller");
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
             if (rms())
                 for_each_range(p, [&](const T* w, const T* g, Index n, Index) {
                     T* s = squares_[k].data() + (w - p.value);
-                    for (Index i = 0; i < n; ++i) s[i] += (factor * g[i]) * (factor * g[i]);
+                    for (Index i = 0; i < n; ++i)
+                        s[i] =
+                            std::min(s[i] + (factor * g[i]) * (factor * g[i]), std::numeric_limits<T>::max());
                 });
             p.clear_gradient();
         }
         ++collected_;
-        bound_ = bound;
         average_ = -1;
     }
 
     /// One step; returns the norm of the gradient.
-    double step() {
-        const SubnormalsAreZero flush;
-        const double d = this->divisor(), norm = direction_norm(group_, d, 0);
-        if (rms() && !(average_ > 0)) average_ = average_root();  // 0 is an error only with a decay
-        const T eta = static_cast<T>(options_.rate / d), epsilon = static_cast<T>(options_.epsilon);
-        const T scale = static_cast<T>(rms() ? 1 / static_cast<double>(collected_) : 0);
-        const T lambda = static_cast<T>(options_.decay == 0 ? 0
-                                        : rms()             ? options_.decay / average_
-                                                            : options_.decay);
-        // For scalars or SIMD lanes.
-        const auto by_sgd = [=]<class L>(L w, L g, L w0, L) { return w - L(eta) * g + L(lambda) * (w0 - w); };
-        const auto by_rms = [=]<class L>(L w, L g, L w0, L square) {
-            using std::min, std::sqrt;
-            const L root = sqrt(L(scale) * square);
-            return w - L(eta) * g / (root + L(epsilon)) + min(L(T(1)), L(lambda) * root) * (w0 - w);
-        };
-        if (rms()) move(by_rms);
-        else move(by_sgd);
-        return norm;
-    }
+    double step() { return step_along({}, 0, 0); }
 
     /// Restores the trained weights, bit for bit, and clears the gradients of the group.
     void restore() noexcept {
-        for (std::size_t k = 0; k < trained_.size() && moved_; ++k) {
-            std::copy(trained_[k].begin(), trained_[k].end(), group_[k].value);
-            *group_[k].temporary = {};
-        }
-        moved_ = false;
+        lease_.restore();
         group_.clear_gradients();
     }
 
-private:
+protected:
     using Rule<T, DynamicOptions>::group_, Rule<T, DynamicOptions>::options_;
 
+    /// A step in which parameters with directions Δ of their own, not null, move along these:
+    ///
+    ///     θ ← θ + decay (θ₀ - θ) + rate · Δ,    decay = λ or min(1, λ R), as above
+    ///
+    /// `reach`: the most by which one of their numbers moves.
+    double step_along(std::span<const T* const> directions, double rate, double reach) {
+        const SubnormalsAreZero flush;
+        group_.require_gradients("dynamic update");
+        const double d = group_.divisor(options_.divisor), norm = direction_norm(group_, d, 0);
+        if (rms() && average_ < 0) average_ = average_root();
+        if (!lease_.lent()) lease_.begin();
+        reach = std::max(reach, options_.rate * norm / (rms() ? options_.epsilon : 1));
+        if (rms()) move<true>(d, directions, rate, reach);
+        else move<false>(d, directions, rate, reach);
+        return norm;
+    }
+
+private:
     bool rms() const { return options_.rule == DynamicRule::rms; }
 
     // avg √MS.
@@ -150,48 +141,61 @@ private:
             for (const T s : squares) sum += std::sqrt(double(s) / double(collected_));
             total += sum / double(std::max<std::size_t>(squares.size(), 1));
         }
-        if (total == 0 && options_.decay > 0)
-            throw NumericError(
-                "dynamic update: all gradients that were collected are 0, or so small that their squares are "
-                "0, "
-                "so the decay has no scale; collect over a longer text, or use decay 0");
         return total / double(squares_.size());
     }
 
-    // Replaces each number w by moved(w, g, w0, square).
-    template <class Moved> void move(const Moved& moved) {
-        if (!moved_) {
-            graph::require_lasting(group_, "dynamic update", "step()");  // of another owner
-            for (std::size_t k = 0; k < group_.size(); ++k)
-                std::copy_n(group_[k].value, group_[k].size(), trained_[k].begin());
-        }
-        const auto square = [&](std::size_t k) { return rms() ? squares_[k].data() : trained_[k].data(); };
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            Parameter<T>& p = group_[k];
-            if (options_.decay > 0) p.dense_gradient();
-            require_directions(p, [&, s = square(k)](Index i) {
-                return moved(p.value[i], p.gradient[i], trained_[k][std::size_t(i)], s[i]);
-            });
-        }
-        moved_ = true;
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            Parameter<T>& p = group_[k];
-            *p.temporary = "dynamic update";
-            for_each_range(p, [&](T* w, const T* g, Index n, Index) {
-                const T *w0 = trained_[k].data() + (w - p.value), *s = square(k) + (w - p.value);
-                kernel::sweep<T>(0, n, [&](auto at) {
-                    at.store(w, moved(at.load(w), at.load(g), at.load(w0), at.load(s)));
+    template <bool by_rms>
+    void move(double d, std::span<const T* const> directions, double rate, double reach) {
+        const T eta = static_cast<T>(options_.rate / d), epsilon = static_cast<T>(options_.epsilon),
+                along = static_cast<T>(rate), scale = static_cast<T>(by_rms ? 1 / double(collected_) : 0),
+                lambda = static_cast<T>(!by_rms        ? options_.decay
+                                        : average_ > 0 ? options_.decay / average_
+                                                       : 0);
+        // For scalars or SIMD lanes.
+        const auto root = [=]<class L>(L square) {
+            using std::sqrt;
+            return sqrt(L(scale) * square);
+        };
+        const auto back = [=]<class L>(L w, L w0, L square) {
+            using std::min;
+            if constexpr (by_rms) return min(L(T(1)), L(lambda) * root(square)) * (w0 - w);
+            else return L(lambda) * (w0 - w);
+        };
+        const auto by_gradient = [=]<class L>(L w, L g, L w0, L square) {
+            if constexpr (by_rms) return w - L(eta) * g / (root(square) + L(epsilon)) + back(w, w0, square);
+            else return w - L(eta) * g + back(w, w0, square);
+        };
+        const auto by_direction = [=]<class L>(L w, L delta, L w0, L square) {
+            return w + back(w, w0, square) + L(along) * delta;
+        };
+        const auto each = [&](auto&& f) {
+            for (std::size_t k = 0; k < group_.size(); ++k) {
+                const T *delta = directions.empty() ? nullptr : directions[k], *w0 = lease_.kept(k).data(),
+                        *squares = by_rms ? squares_[k].data() : w0;
+                if (delta) f(group_[k], delta, w0, squares, by_direction);
+                else f(group_[k], group_[k].gradient, w0, squares, by_gradient);
+            }
+        };
+        each([&](Parameter<T>& p, const T* g, const T* w0, const T* squares, const auto& moved) {
+            if (p.trained && (options_.decay > 0 || g != p.gradient)) p.dense_gradient();
+            require_step(p, reach, [&](Index i) { return moved(p.value[i], g[i], w0[i], squares[i]); });
+        });
+        each([&](Parameter<T>& p, const T* g, const T* w0, const T* squares, const auto& moved) {
+            for_each_range(p, [&](T* w, const T*, Index n, Index) {
+                const Index first = w - p.value;
+                kernel::sweep<T>(0, n, [&](auto lanes) {
+                    lanes.store(w, moved(lanes.load(w), lanes.load(g + first), lanes.load(w0 + first),
+                                         lanes.load(squares + first)));
                 });
             });
             finish_step(p);
-        }
+        });
     }
 
-    std::vector<std::vector<T>> trained_, squares_;  // θ₀; Σ g²
-    Index collected_ = 0;                            // M
-    double bound_ = 0;                               // Σ ‖g‖²
-    double average_ = -1;                            // avg √MS; -1: not known
-    bool moved_ = false;                             // whether the weights are temporary ones
+    Lease<T> lease_;                       // keeps θ₀
+    std::vector<std::vector<T>> squares_;  // Σ g²
+    Index collected_ = 0;                  // M
+    double average_ = -1;                  // avg √MS; -1: not known
 };
 
 }}  // namespace isogloss

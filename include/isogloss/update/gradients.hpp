@@ -14,6 +14,7 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
+namespace kernel {
 /// Maximum number of pieces of over_numbers.
 inline constexpr Index most_pieces = 64;
 
@@ -23,13 +24,14 @@ template <class F> void over_numbers(Index n, F&& f) {
     constexpr Index worth_sharing = Index{1} << 16;
     parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_pieces, f);
 }
+}  // namespace kernel
 
 /// Calls f(w, g, n, piece) for the contiguous ranges of a parameter in which its gradient can differ from
-/// zero: everything, in pieces divided among threads(), the touched rows, or nothing.
+/// zero: everything, in at most 64 pieces divided among threads(), the touched rows, or nothing.
 template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     using Condition = typename Parameter<T>::Condition;
     if (p.condition == Condition::dense) {
-        over_numbers(p.size(), [&](Index first, Index last, Index piece) {
+        kernel::over_numbers(p.size(), [&](Index first, Index last, Index piece) {
             f(p.value + first, p.gradient + first, last - first, piece);
         });
     } else if (p.condition == Condition::rows) {
@@ -37,6 +39,7 @@ template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     }
 }
 
+namespace detail {
 /// Calls allocate(p) for each parameter of a group, which takes `unit` bytes for each of its numbers. Throws
 /// UsageError, naming `who` and the bytes of all, if memory does not suffice.
 template <class Group, class F>
@@ -47,6 +50,7 @@ void allocate_per_parameter(std::string_view who, const Group& group, std::size_
         for (const auto* p : group) allocate(*p);
     });
 }
+}  // namespace detail
 
 /// The norm of the direction g / divisor + decay · w over a whole group, from sums in double; with decay ≠ 0 all
 /// gradients become dense, without a change of their values. Throws NumericError, naming the parameter, when a
@@ -55,21 +59,21 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
     const T shrink = static_cast<T>(divisor * decay);
     double total = 0;
     for (Parameter<T>* p : group) {
-        if (decay != 0) p->dense_gradient();
-        double squares_of[most_pieces] = {};
+        if (decay != 0 && p->trained) p->dense_gradient();
+        double by_piece[kernel::most_pieces] = {};
         for_each_range(*p, [&](const T* w, const T* g, Index n, Index piece) {
             if (decay == 0) {
-                squares_of[piece] += kernel::sum_of_squares(n, g);
+                by_piece[piece] += kernel::sum_of_squares(n, g);
                 return;
             }
             T sum[kernel::chunk];
             for (Index first = 0, count; first < n; first += count) {
                 count = std::min(kernel::chunk, n - first);
                 for (Index i = 0; i < count; ++i) sum[i] = g[first + i] + shrink * w[first + i];
-                squares_of[piece] += kernel::sum_of_squares(count, sum);
+                by_piece[piece] += kernel::sum_of_squares(count, sum);
             }
         });
-        const double squares = std::accumulate(squares_of, squares_of + most_pieces, 0.0);
+        const double squares = std::accumulate(by_piece, by_piece + kernel::most_pieces, 0.0);
         if (!std::isfinite(squares))
             throw NumericError("update: the gradient of '", p->name,
                                "' is not finite; nothing was changed. Lower the ",
@@ -77,27 +81,6 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
         total += squares;
     }
     return std::sqrt(total) / divisor;
-}
-
-/// Throws NumericError, naming the parameter, where the square of factor · g exceeds half the range of T, so that
-/// sums of squares would become infinite; `norm` is that of factor · g over the whole group.
-template <class T>
-void require_squares(std::string_view who, const Parameters<T>& group, double norm, double factor) {
-    const double most = std::sqrt(static_cast<double>(std::numeric_limits<T>::max()) / 2);
-    if (norm <= most) return;  // as nearly always: no element is larger
-    for (Parameter<T>* p : group) {
-        double largest_of[most_pieces] = {};
-        for_each_range(*p, [&](const T*, const T* g, Index n, Index piece) {
-            for (Index i = 0; i < n; ++i)
-                largest_of[piece] = std::max(largest_of[piece], std::abs(factor * double(g[i])));
-        });
-        const double largest = *std::max_element(largest_of, largest_of + most_pieces);
-        if (largest > most)
-            throw NumericError(who, ": the gradient of '", p->name, "' reaches ", largest,
-                               ", expected at most ", most,
-                               ", as its square is not a number of this type; nothing was changed. ",
-                               "Lower the learning rate, or clip the gradients");
-    }
 }
 
 /// The factor by which clipping scales a direction: min(1, clip / norm); clip = 0: no clipping.
@@ -121,13 +104,40 @@ double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor =
     return norm;
 }
 
+/// Throws NumericError, with nothing changed, if a step would make a number of a parameter infinite, or a row held at norm
+/// 1 one without a direction. moved(i) is element i after the step, `reach` the most by which an element moves: a step
+/// so short that no number of them overflows is not looked at.
+template <class T, class Moved> void require_step(const Parameter<T>& p, double reach, Moved&& moved) {
+    using Condition = typename Parameter<T>::Condition;
+    if (!p.unit_rows && reach <= std::sqrt(static_cast<double>(std::numeric_limits<T>::max()))) return;
+    const auto check = [&](Index row) {
+        T part[kernel::chunk];
+        double squares = 0;
+        bool finite = true;
+        for (Index first = 0, count; first < p.cols; first += count) {
+            count = std::min(kernel::chunk, p.cols - first);
+            for (Index k = 0; k < count; ++k) part[k] = moved(row * p.cols + first + k);
+            squares += kernel::sum_of_squares(count, part);
+            finite = finite && kernel::first_non_finite(count, part) == count;
+        }
+        if (p.unit_rows ? !(squares > 0) || !std::isfinite(squares) : !finite)
+            throw NumericError("update: the step takes row ", row, " of '", p.name, "' to the norm ",
+                               std::sqrt(squares), "; nothing was changed. Lower the learning rate or the ",
+                               "clipping threshold");
+    };
+    if (p.condition == Condition::dense)
+        for (Index i = 0; i < p.rows; ++i) check(i);
+    else if (p.condition == Condition::rows)
+        for (const Index i : p.touched) check(i);
+}
+
 /// Renormalises those rows held at norm 1 that moved, and clears the gradient.
 template <class T> void finish_step(Parameter<T>& p) {
     if (p.unit_rows) {
         if (p.condition == Parameter<T>::Condition::dense)
-            for (Index i = 0; i < p.rows; ++i) normalise_row(p, i);
+            for (Index i = 0; i < p.rows; ++i) graph::normalise_row(p, i);
         else if (p.condition == Parameter<T>::Condition::rows)
-            for (const Index i : p.touched) normalise_row(p, i);
+            for (const Index i : p.touched) graph::normalise_row(p, i);
     }
     p.clear_gradient();
 }

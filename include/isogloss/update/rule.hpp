@@ -35,18 +35,19 @@ protected:
     /// `who`, a literal, begins the messages. The trained parameters of `group` are updated. Throws UsageError
     /// for options out of range, for a group with none of them, and for a graph without gradients.
     Rule(std::string_view who, Parameters<T> group, O options)
-        : who_(who), group_(group.trained()), options_(std::move(options)) {
-        for (const auto* p : group_.size() > 0 ? group_ : group)
-            p->require_gradient(who);  // throws the specific error
-        if (group_.size() == 0)
-            throw UsageError(who, ": the group of parameters is empty, or none of it is trained");
+        : who_(who), group_(group.trained_for(who)), options_(std::move(options)) {
         require_rate(options_.rate);
         if constexpr (requires { options_.clip; }) require(who, "clip", options_.clip, 0.0);
         if constexpr (requires { options_.weight_decay; })
             require(who, "weight_decay", options_.weight_decay, 0.0);
     }
-    /// d, of the gradients of the group: see Parameters::summed_over.
-    double divisor() const { return group_.divisor(options_.divisor); }
+    /// Call first in a step: returns d, of the gradients of the group. Throws UsageError if no backward pass has reached
+    /// it since the last step, and while the weights are lent, see Lease.
+    double begin_step() const {
+        graph::require_unlent(group_, who_);
+        group_.require_gradients(who_);
+        return group_.divisor(options_.divisor);
+    }
     /// η times the clipping factor of a direction of this norm.
     double clipped_rate(double length) const { return options_.rate * clip_factor(length, options_.clip); }
 

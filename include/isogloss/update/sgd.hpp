@@ -35,15 +35,16 @@ public:
     Sgd(Parameters<T> group, SgdOptions options) : Rule<T, SgdOptions>("sgd", std::move(group), options) {
         require("sgd", "momentum", static_cast<double>(static_cast<T>(options.momentum)), 0, Exclusive{1});
         if (options.momentum > 0)
-            allocate_per_parameter("sgd", group_, sizeof(T),
-                                   [&](const Parameter<T>& p) { momentum_.emplace_back(p.size(), T(0)); });
+            detail::allocate_per_parameter("sgd", group_, sizeof(T), [&](const Parameter<T>& p) {
+                momentum_.emplace_back(p.size(), T(0));
+            });
     }
 
-    /// One step; returns the norm of the direction before clipping. Throws NumericError and changes
-    /// nothing when a gradient is not finite, or a row held at norm 1 would lose its direction.
+    /// One step; returns the norm of the direction before clipping. Throws UsageError as Rule::begin_step, and
+    /// NumericError and changes nothing when a gradient is not finite, a weight would become infinite, or a row held at
+    /// norm 1 would lose its direction.
     double step() {
-        graph::require_lasting(group_, "sgd", "step()");
-        const double d = this->divisor(), norm = direction_norm(group_, d, options_.weight_decay);
+        const double d = this->begin_step(), norm = direction_norm(group_, d, options_.weight_decay);
         if (!momentum_.empty()) {
             step_by_momentum(d, norm);
             return norm;
@@ -51,8 +52,9 @@ public:
         const T factor = static_cast<T>(this->clipped_rate(norm) / d);
         const T decay = static_cast<T>(d * options_.weight_decay);
         for (const Parameter<T>* p : group_)
-            require_directions(
-                *p, [&](Index i) { return p->value[i] - factor * (p->gradient[i] + decay * p->value[i]); });
+            require_step(*p, this->clipped_rate(norm) * norm, [&](Index i) {
+                return p->value[i] - factor * (p->gradient[i] + decay * p->value[i]);
+            });
         for (Parameter<T>* p : group_) {
             for_each_range(*p, [&](T* w, const T* g, Index n, Index) {
                 if (decay == 0)
@@ -80,19 +82,20 @@ private:
                 factor = static_cast<T>(clip_factor(norm, options_.clip) / d),
                 decay = static_cast<T>(d * options_.weight_decay);
         const auto sum = [=](T w, T g, T m) { return mu * m + factor * (g + decay * w); };
+        const double reach = this->clipped_rate(norm) * norm / (1 - options_.momentum);
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
+            if (!p.trained) continue;
             const T *g = p.dense_gradient().data, *m = momentum_[k].data();
-            require_directions(p, [&](Index i) { return p.value[i] - eta * sum(p.value[i], g[i], m[i]); });
+            require_step(p, reach, [&](Index i) { return p.value[i] - eta * sum(p.value[i], g[i], m[i]); });
         }
         for (std::size_t k = 0; k < group_.size(); ++k) {
             Parameter<T>& p = group_[k];
-            T* m = momentum_[k].data();
             for_each_range(p, [&](T* w, const T* g, Index n, Index) {
-                T* of = m + (w - p.value);
+                T* m = momentum_[k].data() + (w - p.value);
                 for (Index i = 0; i < n; ++i) {
-                    of[i] = sum(w[i], g[i], of[i]);
-                    w[i] -= eta * of[i];
+                    m[i] = sum(w[i], g[i], m[i]);
+                    w[i] -= eta * m[i];
                 }
             });
             finish_step(p);
@@ -129,7 +132,6 @@ public:
     /// One step of Sgd, then, once triggered, of the averages. Throws UsageError while averages are swapped
     /// in.
     double step() {
-        average_.require_out("step()");
         const double norm = Sgd<T>::step();
         if (triggered_) average_.add();
         return norm;
@@ -150,8 +152,8 @@ public:
 
     /// WeightAverage::swap.
     void swap() { average_.swap(); }
-    /// WeightAverage::before_load_of_parameters.
-    void before_load_of_parameters() const { average_.before_load_of_parameters(); }
+    /// WeightAverage::after_load.
+    void after_load() { average_.after_load(); }
 
     using Sgd<T>::rate;
 

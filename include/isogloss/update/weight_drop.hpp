@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <isogloss/random.hpp>
-#include <isogloss/update/gradients.hpp>
+#include <isogloss/update/lease.hpp>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
@@ -31,12 +31,11 @@ struct WeightDropOptions {
 /// With distributed::DataParallel a Dropped surrounds gradients(), not the pass: within it each rank, and each of its
 /// shards, would draw masks of its own.
 ///
-/// Whatever is written to the group while entries are dropped is lost: step and evaluate afterwards. A checkpoint
-/// refuses to save or load then. With an update by a metric only the gradient is masked, not the metric, which may
+/// The weights are lent meanwhile (Lease): updates and checkpoints refuse them; step and evaluate afterwards. With an update by a metric only the gradient is masked, not the metric, which may
 /// move dropped entries.
 ///
 /// Memory   one copy of the group's weights, and a byte per weight
-/// Errors   UsageError: options out of range; an empty group; a weight with rows held at norm 1
+/// Errors   UsageError: options out of range; an empty group; a weight with rows held at norm 1, or lent to another
 /// Source   Wan et al. 2013, "Regularization of neural networks using DropConnect"; on recurrent matrices, one
 ///          mask per pass: Merity, Keskar, Socher 2018, "Regularizing and optimizing LSTM language models",
 ///          section 2
@@ -48,31 +47,21 @@ public:
     class [[nodiscard]] Dropped {
     public:
         /// Draws the masks. Throws UsageError if another one exists, or a gradient of the group counts.
-        explicit Dropped(WeightDrop& of) : of_(of) { of.begin(); }
-        ~Dropped() { of_.end(); }
+        explicit Dropped(WeightDrop& drop) : drop_(drop) { drop.begin(); }
+        ~Dropped() { drop_.end(); }
         Dropped(const Dropped&) = delete;
         Dropped& operator=(const Dropped&) = delete;
 
     private:
-        WeightDrop& of_;
+        WeightDrop& drop_;
     };
 
     /// For the trained parameters of the group. It stays in its place, which a Dropped refers to.
     WeightDrop(const Parameters<T>& group, WeightDropOptions options)
-        : group_(group.trained()), options_(options) {
+        : lease_(group.trained_for("weight drop", false), "weight drop"), options_(options) {
         require("weight drop", "keep", options.keep, 0x1p-32, 1);
-        if (group_.size() == 0)
-            throw UsageError("weight drop: the group of parameters is empty, or none of it is trained");
-        for (const Parameter<T>* p : group_) p->require_gradient("weight drop");
-        for (const Parameter<T>* p : group_)
-            if (p->unit_rows)
-                throw UsageError("weight drop: the rows of '", p->name,
-                                 "' are held at norm 1, which dropped entries would change; ",
-                                 "exclude it from the group");
-        allocate_per_parameter("weight drop", group_, sizeof(T) + 1, [&](const Parameter<T>& p) {
-            whole_.emplace_back(p.size());
-            kept_.emplace_back(p.size());
-        });
+        detail::allocate_per_parameter("weight drop", lease_.group(), 1,
+                                       [&](const Parameter<T>& p) { kept_.emplace_back(p.size()); });
     }
 
     WeightDrop(const WeightDrop&) = delete;
@@ -83,49 +72,40 @@ public:
 
 private:
     void begin() {
-        if (dropped_) throw UsageError("weight drop: entries are dropped already; end that pass first");
-        graph::require_lasting(group_, "weight drop", "drop");  // of another owner
-        group_.require_no_gradients("weight drop");
-        dropped_ = true;
+        lease_.group().require_no_gradients("weight drop");
+        lease_.begin();
         ++step_;
         const auto scale = static_cast<T>(1 / options_.keep);
-        each([&](Parameter<T>& p, T* whole, std::uint8_t* kept) {
-            *p.temporary = "weight drop";
+        for (std::size_t k = 0; k < kept_.size(); ++k) {
+            Parameter<T>& p = lease_.group()[k];
             const Random random(options_.seed, stream_of(p.name), step_);
-            over_numbers(p.size(), [&](Index first, Index last, Index) {
+            kernel::over_numbers(p.size(), [&](Index first, Index last, Index) {
                 for (Index i = first; i < last; i += 4) {  // pieces begin at multiples of kernel::chunk
                     const auto u = random.uniforms(i / 4);
                     for (Index j = 0; j < std::min<Index>(4, last - i); ++j) {
-                        whole[i + j] = p.value[i + j];
-                        kept[i + j] = u[static_cast<std::size_t>(j)] < options_.keep;
-                        p.value[i + j] = kept[i + j] ? scale * p.value[i + j] : T(0);
+                        kept_[k][i + j] = u[static_cast<std::size_t>(j)] < options_.keep;
+                        p.value[i + j] = kept_[k][i + j] ? scale * p.value[i + j] : T(0);
                     }
                 }
             });
-        });
+        }
     }
     void end() {
+        lease_.restore();
         const auto scale = static_cast<T>(1 / options_.keep);
-        each([&](Parameter<T>& p, const T* whole, const std::uint8_t* kept) {
-            std::copy_n(whole, p.size(), p.value);
-            *p.temporary = {};
+        for (std::size_t k = 0; k < kept_.size(); ++k) {
+            Parameter<T>& p = lease_.group()[k];
             for_each_range(p, [&](const T* w, T* gradient, Index n, Index) {
-                const std::uint8_t* of = kept + (w - p.value);
-                for (Index i = 0; i < n; ++i) gradient[i] = of[i] ? scale * gradient[i] : T(0);
+                const std::uint8_t* kept = kept_[k].data() + (w - p.value);
+                for (Index i = 0; i < n; ++i) gradient[i] = kept[i] ? scale * gradient[i] : T(0);
             });
-        });
-        dropped_ = false;
-    }
-    template <class F> void each(F&& f) {
-        for (std::size_t k = 0; k < whole_.size(); ++k) f(group_[k], whole_[k].data(), kept_[k].data());
+        }
     }
 
-    Parameters<T> group_;
+    Lease<T> lease_;
     WeightDropOptions options_;
-    std::vector<std::vector<T>> whole_;
-    std::vector<std::vector<std::uint8_t>> kept_;
+    std::vector<Array<std::uint8_t>> kept_;  // by entry: whether it is kept
     std::uint64_t step_ = 0;
-    bool dropped_ = false;
 };
 
 }}  // namespace isogloss

@@ -95,15 +95,8 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
     const double damping = 0.2, relative = GENERATE(0.0, 0.1);
     const bool rbpm = modulus == UnitModulus::rbpm;
     Gated<TestType> n;
-    std::unique_ptr<SearchStep<TestType>> owned;
-    if (relative == 0)
-        owned = std::make_unique<TransitionStep<TestType>>(
-            n.g, "net", TransitionOptions{.modulus = modulus, .form = form, .floor = damping});
-    else
-        owned = std::make_unique<SearchStep<TestType>>(
-            n.g, "net.*",
-            SearchOptions{.modulus = modulus, .form = form, .damping = relative, .floor = damping});
-    auto& step = *owned;
+    SearchStep<TestType> step(n.g, "net.*",
+                              {.modulus = modulus, .form = form, .damping = relative, .floor = damping});
     n.pass();
     step.clear();
     step.add(1);
@@ -191,8 +184,8 @@ TEST_CASE("Without an input the step is that of a network that reads one symbol"
     g.forward(l, {x, {only.data(), T, B}}, {y, {n.next.data(), T, B}});
     g.backward(l);
     g.backward<Modulus>(l);
-    const TransitionOptions options{.modulus = modulus, .form = MetricForm::quasi_diagonal, .floor = 0.1};
-    TransitionStep<double> by_sequence(n.g, "net", options), by_token(g, "net", options);
+    auto by_sequence = transition_step(n.g, modulus, MetricForm::quasi_diagonal, 0.1),
+         by_token = transition_step(g, modulus, MetricForm::quasi_diagonal, 0.1);
     for (auto* step : {&by_sequence, &by_token}) step->clear(), step->add(1), step->solve();
     for (std::size_t i = 0; i < by_token.direction(0).size(); ++i)
         REQUIRE(by_sequence.direction(1)[i] == Approx(by_token.direction(0)[i]).epsilon(1e-10));
@@ -206,8 +199,8 @@ TEST_CASE("Gated by a sequence, the step is invariant under affine changes of ac
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const auto apart = [&](Gated<double>& one, Gated<double>& other, MetricForm form) {
         double worst = 0;
-        const TransitionOptions options{.modulus = modulus, .form = form, .floor = 0};
-        TransitionStep<double> step(one.g, "net", options), image(other.g, "net", options);
+        auto step = transition_step(one.g, modulus, form, 0),
+             image = transition_step(other.g, modulus, form, 0);
         for (int k = 0; k < 20; ++k) {
             worst = worse(worst, std::abs(one.pass() - other.pass()));
             const Numbers starts[] = {flat(one.g.value(one.g.weight("net.start"))),

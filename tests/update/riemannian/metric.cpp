@@ -76,7 +76,7 @@ TEMPLATE_TEST_CASE("Units without data have a step of 0 without damping", "[riem
     m.backward();
     metric.add(1);
     std::vector<std::vector<TestType>> steps;
-    std::vector<Slot<TestType>> slots;
+    std::vector<typename Metric<TestType>::Slot> slots;
     for (auto* p : group) steps.emplace_back(p->size());
     for (std::size_t k = 0; k < group.size(); ++k)
         slots.push_back({group[k].dense_gradient().data, steps[k].data()});
@@ -121,7 +121,7 @@ TEST_CASE("Inputs selected by tokens have sums for each symbol, and none with th
             }
         }
     const Numbers G = gradient(g, "map.W"), G0 = gradient(g, "map.b");
-    const Slot<double> slots[] = {{G.data(), steps.data()}, {G0.data(), bias.data()}};
+    const Metric<double>::Slot slots[] = {{G.data(), steps.data()}, {G0.data(), bias.data()}};
     metric.direction(slots, 0.5, {.relative = 0.1, .absolute = 0.2});
     for (std::size_t j = 0; j < n; ++j) {
         const double epsilon = 0.1 * trace[j] / (1 + A * m) + 0.2;

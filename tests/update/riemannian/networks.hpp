@@ -6,8 +6,7 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
-#include <isogloss/update/riemannian/softmax_step.hpp>
-#include <isogloss/update/riemannian/transition.hpp>
+#include <isogloss/update/riemannian/search_step.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -34,6 +33,18 @@ template <class Number = double> struct Map {
         if (modulus) g.template backward<Modulus>(l);
     }
 };
+
+/// The steps of the source: of a network "net" on a sparse graph, and of a softmax head "out".
+template <class T> SearchStep<T> transition_step(Graph<T>& g, UnitModulus modulus = UnitModulus::rbpm,
+                                                 MetricForm form = MetricForm::automatic, double floor = 1) {
+    return {g, "net.*", {.modulus = modulus, .form = form, .damping = 0, .floor = floor}};
+}
+template <class T>
+SearchStep<T> softmax_step(Graph<T>& g, Tokens y, double floor = 1, std::vector<double> frequencies = {}) {
+    if (frequencies.empty())
+        frequencies.assign(std::size_t(y.vocabulary), 1 / static_cast<double>(y.vocabulary));
+    return {g, "out.*", {.damping = 0, .floor = floor, .targets = y, .frequencies = frequencies}};
+}
 
 /// A network under a softmax head with random weights, over a random text of which some symbols are given.
 template <template <class> class Node, class Number = double> struct Net {

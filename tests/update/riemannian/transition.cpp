@@ -42,15 +42,16 @@ template <class N> struct Unit {
     }
 };
 
-// Where the signals of unit j, as above, have their weights: (member of the step, place).
+// Where the signals of unit j, as above, have their weights: (member of the step, place). Members are [rho,] tau, start.
+template <class N> constexpr std::size_t tau_of = N::gated ? 0 : 1;
 template <class N> std::vector<std::pair<std::size_t, std::size_t>> places(N& n, Index j, Index symbol) {
     const auto& e = edge_record(n.g).edges;
     std::vector<std::pair<std::size_t, std::size_t>> p;
     const Index row = N::gated ? symbol * (e.units + e.count()) : 0, bias = N::gated ? e.units : 0;
-    if (N::gated) p.emplace_back(0, row + j);
-    for (Index k = e.first[j]; k < e.first[j + 1]; ++k) p.emplace_back(0, row + bias + k);
+    if (N::gated) p.emplace_back(tau_of<N>, row + j);
+    for (Index k = e.first[j]; k < e.first[j + 1]; ++k) p.emplace_back(tau_of<N>, row + bias + k);
     if (!N::gated)
-        for (Index s = 0; s < n.x.vocabulary; ++s) p.emplace_back(2, s * e.units + j);
+        for (Index s = 0; s < n.x.vocabulary; ++s) p.emplace_back(0, s * e.units + j);
     return p;
 }
 
@@ -77,7 +78,7 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double damping = 0.3;
     TestType n(60);
-    TransitionStep<double> step(n.g, "net", {.modulus = modulus, .form = form, .floor = damping});
+    auto step = transition_step(n.g, modulus, form, damping);
     n.backward(step);
     step.solve();
     for (Index j = 0; j < 5; ++j) {
@@ -126,15 +127,16 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
         const double phi = modulus == UnitModulus::ruop
                                ? B * B
                                : graph::Inspect::store(n.g).adjoint(edge_record(n.g).potential.id, 1, -1)[j];
-        REQUIRE(step.direction(1)[std::size_t(j)] == Approx(-B / (phi + damping)).margin(1e-15));
+        REQUIRE(step.direction(tau_of<TestType> + 1)[std::size_t(j)] ==
+                Approx(-B / (phi + damping)).margin(1e-15));
     }
 }
 
 TEST_CASE("With a loop alone the quasi-diagonal step is the full one", "[riemannian]") {
     for (const auto modulus : {UnitModulus::ruop, UnitModulus::rbpm}) {
         Net<Glnn> n(50, Activation::tanh, 4, 1);
-        TransitionStep<double> full(n.g, "net", {.modulus = modulus, .form = MetricForm::full}),
-            quasi(n.g, "net", {.modulus = modulus, .form = MetricForm::quasi_diagonal});
+        auto full = transition_step(n.g, modulus, MetricForm::full),
+             quasi = transition_step(n.g, modulus, MetricForm::quasi_diagonal);
         n.backward(full);
         full.solve();
         n.backward(quasi);
@@ -157,8 +159,8 @@ TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, 
         // Without damping RUOP moves start values by 1/B, where B has vanished through time but for rounding.
         if (modulus == UnitModulus::ruop) n.g.parameters("net.start").trained(false);
         const Numbers start = flat(n.g.value(n.g.weight("net.start")));
-        SoftmaxStep<double> softmax(n.g, "out", n.y, {.floor = 0});
-        TransitionStep<double> transition(n.g, "net", {.modulus = modulus, .form = form, .floor = 0});
+        auto softmax = softmax_step(n.g, n.y, 0);
+        auto transition = transition_step(n.g, modulus, form, 0);
         softmax.conjugate(conjugate), transition.conjugate(conjugate);
         Numbers losses;
         for (int k = 0; k < 25; ++k) {
@@ -180,7 +182,7 @@ TEST_CASE("Training by plain gradient depends on how activities are represented"
     Net<Glnn> tanh(120), logistic(120, Activation::logistic);
     map_to_logistic(tanh, logistic);
     REQUIRE(tanh.forward() == Approx(logistic.forward()).epsilon(1e-12));
-    GradientStep<double> a(tanh.g.parameters()), b(logistic.g.parameters());
+    SearchStep<double> a(tanh.g.parameters()), b(logistic.g.parameters());
     for (int k = 0; k < 10; ++k) tanh.move(a, 1e-3), logistic.move(b, 1e-3);
     REQUIRE(std::abs(tanh.forward() - logistic.forward()) > 1e-2);
 }
@@ -188,8 +190,8 @@ TEST_CASE("Training by plain gradient depends on how activities are represented"
 TEST_CASE("Steps sum over columns and over sequences alike", "[riemannian]") {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     Net<Glnn> columns(20, Activation::tanh, 5, 3, 4, 2), one(20);
-    TransitionStep<double> together(columns.g, "net", {.modulus = modulus, .form = MetricForm::full}),
-        apart_(one.g, "net", {.modulus = modulus, .form = MetricForm::full});
+    auto together = transition_step(columns.g, modulus, MetricForm::full),
+         apart_ = transition_step(one.g, modulus, MetricForm::full);
     columns.backward(together);
     together.solve();
     apart_.clear();
@@ -211,31 +213,20 @@ TEST_CASE("Silent units, symbols never seen and single symbols leave steps finit
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double damping = GENERATE(0.0, 1.0);
-    const TransitionOptions o{.modulus = modulus, .form = form, .floor = damping};
     Net<Glnn> n(30);
     for (auto& s : n.text) s = s == 3 ? 2 : s;  // symbol 3 is never read
     auto& W = n.g.parameter("out.W");
     for (Index v = 0; v < 4; ++v) W.value[v * 5 + 1] = 0;  // unit 1 is not heard by the head
-    TransitionStep<double> step(n.g, "net", o);
+    auto step = transition_step(n.g, modulus, form, damping);
     for (int k = 0; k < 3; ++k) n.move(step, 0.01);
     for (std::size_t e = 3 * 20; e < 4 * 20; ++e) REQUIRE(step.direction(0)[e] == 0);
     REQUIRE(std::isfinite(n.forward()));
 
     Net<Glnn> single(1), one_symbol(7, Activation::tanh, 3, 2, 1);
-    TransitionStep<double> a(single.g, "net", o), b(one_symbol.g, "net", o);
+    auto a = transition_step(single.g, modulus, form, damping),
+         b = transition_step(one_symbol.g, modulus, form, damping);
     single.move(a, 0.01);
     REQUIRE(std::isfinite(single.forward()));
     one_symbol.move(b, 0.01);
     REQUIRE(one_symbol.forward() == Approx(0).margin(1e-15));  // a single symbol is no surprise
-}
-
-TEST_CASE("Transition steps refuse what they cannot work on", "[riemannian]") {
-    Net<Glnn> n(10);
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "out", {}), UsageError,
-                           says("'out' is not a network on a sparse graph", "There are: net"));
-    REQUIRE_THROWS_MATCHES(TransitionStep<double>(n.g, "net", {.floor = -1}), UsageError, says("floor = -1"));
-    TransitionStep<double> step(n.g, "net", {.modulus = UnitModulus::rbpm});
-    n.forward();
-    n.g.backward(n.l);
-    REQUIRE_THROWS_MATCHES(step.add(1), UsageError, says("backward<Modulus>"));
 }

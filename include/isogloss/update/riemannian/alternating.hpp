@@ -11,14 +11,6 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// How a learning rate adjusts itself.
-struct RateControl {
-    double rate = 0;     ///< η > 0 of the first step
-    double up = 1.1;     ///< factor ≥ 1 after an accepted step
-    double down = 2;     ///< divisor > 1 after a cancelled one
-    Index retries = 60;  ///< maximum number of trials ≥ 1 of one direction
-};
-
 /// Full-batch training of one loss over several groups of parameters in turn. A step of a group is computed,
 /// tried, and accepted when the loss is no worse, in which case the group's rate grows; else it is cancelled,
 /// the rate shrinks, and the same direction is tried again. A round never makes the loss worse: if all trials
@@ -43,6 +35,15 @@ struct RateControl {
 template <class T> class AlternatingTraining {
 public:
     using Sequence = std::vector<Feed<T>>;
+
+    /// How a learning rate adjusts itself.
+    struct RateControl {
+        double rate = 0;     ///< η > 0 of the first step
+        double up = 1.1;     ///< factor ≥ 1 after an accepted step
+        double down = 2;     ///< divisor > 1 after a cancelled one
+        Index retries = 60;  ///< maximum number of trials ≥ 1 of one direction
+    };
+
     AlternatingTraining(Graph<T>& g, Loss<T> l) : graph_(g), loss_handle_(l) {}
 
     /// Adds a group, in the order of training. Throws UsageError for options out of range.
@@ -60,17 +61,15 @@ public:
     /// feeds point to are read by every round and must outlive the training, or the next call of data().
     void data(std::vector<Sequence> sequences, std::vector<double> weights = {}) {
         if (weights.empty()) weights.assign(sequences.size(), 1);
-        if (sequences.empty() || weights.size() != sequences.size())
-            throw UsageError("alternating training: found ", sequences.size(), " sequences and ",
-                             weights.size(),
-                             " weights, expected at least one sequence and a weight for each");
         for (const double weight : weights) require("alternating training", "weight", weight, 0.0);
-        if (std::ranges::all_of(weights, [](double weight) { return weight == 0; }))
-            throw UsageError("alternating training: found weights that are all 0, expected one above 0");
+        const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+        if (weights.size() != sequences.size() || sum == 0)
+            throw UsageError("alternating training: found ", sequences.size(), " sequences and ",
+                             weights.size(), " weights that sum to ", sum,
+                             ", expected at least one sequence, and a weight for each that are not all 0");
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
-        mean_weight_ =
-            std::accumulate(weights_.begin(), weights_.end(), 0.0) / static_cast<double>(weights_.size());
+        mean_weight_ = sum / static_cast<double>(weights_.size());
         for (auto& g : groups_) g.step->forget_direction();
         resume();
         if (!std::isfinite(value_))
@@ -89,11 +88,10 @@ public:
     /// One step of every group. Returns the loss; throws NumericError when no group has a direction that is
     /// finite: nothing has changed then, nor would further rounds change anything.
     double round() {
-        if (sequences_.empty())
-            throw UsageError("alternating training: found no sequences; call data() before round()");
-        if (groups_.empty())
-            throw UsageError("alternating training: found no groups; call add() before round()");
-        graph::require_lasting(graph::Inspect::store(graph_).parameters, "alternating training", "round()");
+        if (sequences_.empty() || groups_.empty())
+            throw UsageError("alternating training: found no sequences or no groups; call add() and data() ",
+                             "before round()");
+        graph::require_unlent(graph::Inspect::store(graph_).parameters, "alternating training");
         if (changed_) resume();
         std::size_t without = 0;
         for (auto& g : groups_) {
@@ -102,6 +100,7 @@ public:
                 g.step->solve(mean_weight_);
             } catch (const NumericError&) {
                 ++g.cancelled;
+                g.step->cancel();
                 g.step->forget_direction();
                 if (++without == groups_.size()) throw;
                 continue;
@@ -115,9 +114,9 @@ public:
     double value() const { return value_; }
     /// The rate of a group, and how many of its steps were accepted and cancelled.
     /// Throws UsageError for a group that was not added.
-    double rate(std::size_t group) const { return of(group).control.rate; }
-    Index accepted(std::size_t group) const { return Index(of(group).accepted); }    ///< see rate
-    Index cancelled(std::size_t group) const { return Index(of(group).cancelled); }  ///< see rate
+    double rate(std::size_t group) const { return at(group).control.rate; }
+    Index accepted(std::size_t group) const { return Index(at(group).accepted); }    ///< see rate
+    Index cancelled(std::size_t group) const { return Index(at(group).cancelled); }  ///< see rate
 
     /// Shows its state to a visitor (see io/checkpoint.hpp): the loss, and each group's rate, counts and
     /// conjugate direction. To resume from a file: add the groups and set the data as before, then load.
@@ -147,7 +146,7 @@ private:
         std::uint64_t accepted, cancelled;
     };
 
-    const Group& of(std::size_t group) const {
+    const Group& at(std::size_t group) const {
         if (group >= groups_.size())
             throw UsageError("alternating training: found group ", group, ", expected one of the ",
                              groups_.size(), " that were added, counted from 0");
@@ -213,6 +212,7 @@ private:
             }
             if (reached <= value_) {
                 value_ = reached;
+                g.step->accept();
                 g.control.rate = std::min(g.control.rate * g.control.up, 1e30);  // finite in float
                 ++g.accepted;
                 return;

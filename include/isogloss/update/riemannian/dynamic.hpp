@@ -2,12 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/node/edges.hpp>
 #include <isogloss/update/dynamic.hpp>
-#include <isogloss/update/riemannian/unit_metric.hpp>
+#include <isogloss/update/riemannian/metrics.hpp>
 #include <limits>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -17,7 +15,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 struct RiemannianDynamicOptions {
     double rate = 1e-5;  ///< η ≥ 0, of the weights and biases that have a metric
     double damping = 1;  ///< > 0, times the mean diagonal of a unit's metric, added to its diagonal
-    MetricForm form = MetricForm::quasi_diagonal;  ///< or diagonal
+    MetricForm form = MetricForm::quasi_diagonal;
     DynamicOptions rest = {};  ///< of all other parameters; its decay and its divisor are those of all
 };
 
@@ -38,76 +36,48 @@ struct RiemannianDynamicOptions {
 /// The changes are temporary, as with DynamicUpdate. It is a DynamicStep of evaluate_dynamically(), and
 /// collect_mean_squares() collects the means of both.
 ///
-/// Memory   that of DynamicUpdate, plus four times the weights of the units
-/// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, for the full form, and for a
-///          collect() without backward(l) after the last forward pass, or after several; NumericError for a metric that
-///          is not finite
+/// Memory   that of DynamicUpdate, plus three times the weights of the units
+/// Errors   those of DynamicUpdate; UsageError if the group has no units, for damping 0, and for a
+///          collect() of gradients that are not those of the last forward pass alone; NumericError for a metric that is
+///          not finite
 /// Source   Krause, Kahembwe, Murray, Renals 2018, "Dynamic evaluation of neural sequence models", for the
 ///          protocol; Ollivier 2013, "Riemannian metrics for neural networks I" and "II", for the metric
 ///          (RUOP). Their combination is ours
-template <class T> class RiemannianDynamic {
+template <class T> class RiemannianDynamic : DynamicUpdate<T> {
 public:
-    RiemannianDynamic(Graph<T>& g, Parameters<T> group, RiemannianDynamicOptions options)
-        : options_(options), store_(graph::Inspect::store(g)), all_(std::move(group), options.rest) {
+    RiemannianDynamic(Graph<T>& g, Parameters<T> parameters, RiemannianDynamicOptions options)
+        : DynamicUpdate<T>(std::move(parameters), options.rest),
+          options_(options),
+          store_(graph::Inspect::store(g)),
+          units_(units_of(store_, group_)),
+          directions_(who, units_),
+          by_parameter_(group_.size(), nullptr) {
         rate(options.rate);
-        require("riemannian dynamic update", "damping", options.damping, Exclusive{0});
-        if (options.form == MetricForm::full)
-            throw UsageError(
-                "riemannian dynamic update: found form = full, expected quasi_diagonal or diagonal");
-        const auto take = [&](Weight<T> w) {
-            if (detail::place(store_, all_.group(), w) >= 0 && store_[w].uses() == 1 && !store_[w].unit_rows)
-                units_.push_back(&store_[w]);
-        };
-        const auto networks = store_.template all<EdgeRecord<T>>();
-        for (const auto& u : store_.units) {
-            if (std::any_of(networks.begin(), networks.end(), [&](const EdgeRecord<T>* e) {
-                    return e->rows.id >= 0 && &store_[e->rows] == &u;
-                }))
-                continue;
-            const std::size_t before = units_.size();
-            take(u.bias);
-            for (const auto& s : u.sources) take(s.weight);
-            if (units_.size() == before) continue;
-            const Parameters<T> of_layer(
-                store_, {units_.begin() + static_cast<std::ptrdiff_t>(before), units_.end()});
-            layers_.push_back(
-                {std::make_unique<UnitMetric<T>>(store_, of_layer, u, UnitModulus::ruop, options.form),
-                 before, units_.size()});
-        }
-        if (units_.empty())
-            throw UsageError(
-                "riemannian dynamic update: the group has no weights of a layer of units, and nothing has a "
-                "metric; use DynamicUpdate");
-        allocate_per_parameter("riemannian dynamic update", units_, 2 * sizeof(T),
-                               [&](const Parameter<T>& p) {
-                                   delta_.emplace_back(p.size());
-                                   gradients_.emplace_back(p.size());
-                               });
-        slots_.resize(units_.size());
+        require(who, "damping", options.damping, Exclusive{0});
+        metrics_ = metrics_of(g, units_, UnitModulus::ruop, options.form);
+        for (std::size_t k = 0; k < units_.size(); ++k)
+            by_parameter_[std::size_t(std::find(group_.begin(), group_.end(), &units_[k]) - group_.begin())] =
+                directions_[k].data();
     }
 
     double rate() const { return options_.rate; }
     /// Sets η ≥ 0; throws UsageError if it is out of range.
     void rate(double r) {
-        require("riemannian dynamic update", "rate", r, 0.0,
-                static_cast<double>(std::numeric_limits<T>::max()));
+        require(who, "rate", r, 0.0, static_cast<double>(std::numeric_limits<T>::max()));
         options_.rate = r;
     }
-    double decay() const { return all_.decay(); }
-    void decay(double lambda) { all_.decay(lambda); }  ///< see DynamicUpdate
-    /// The update of the other parameters.
-    DynamicUpdate<T>& rest() { return all_; }
-    const Parameters<T>& group() const { return all_.group(); }  ///< all parameters that it moves
+    using DynamicUpdate<T>::decay, DynamicUpdate<T>::group, DynamicUpdate<T>::restore;
+    /// The update of the other parameters, for its rate.
+    DynamicUpdate<T>& rest() { return *this; }
 
     /// After each backward pass over training text: see DynamicUpdate::collect().
     void collect() {
-        for (const auto& layer : layers_) layer.metric->require_passes();
-        detail::require_one_pass("riemannian dynamic update", units_,
-                                 "clear the gradients, and call collect() after each pass");
-        all_.collect();  // throws if a gradient is not finite, before it enters the metrics
+        for (const auto& m : metrics_) m->require_passes();
+        detail::require_last_pass(who, store_, units_);
+        DynamicUpdate<T>::collect();  // throws if a gradient is not finite, before it enters the metrics
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
-        for (auto& layer : layers_) layer.metric->add(1);
+        for (auto& m : metrics_) m->add(1);
         positions_ += static_cast<double>(store_.rows());
         finite_ = false;
     }
@@ -116,54 +86,52 @@ public:
     double step() {
         const SubnormalsAreZero flush;
         if (positions_ == 0)
-            throw UsageError(
-                "riemannian dynamic update: there is no metric yet; call collect() after backward passes "
-                "over training text first");
+            throw UsageError(who, ": there is no metric yet; call collect() after backward passes over ",
+                             "training text first");
         if (!finite_)
-            for (const auto& layer : layers_) layer.metric->require_finite();
+            for (const auto& m : metrics_) m->require_finite();
         finite_ = true;
-        const double d = all_.group().divisor(options_.rest.divisor);
-        for (std::size_t k = 0; k < units_.size(); ++k)
-            slots_[k] = {units_[k]->dense_gradient().data, delta_[k].data()};
-        for (auto& layer : layers_)
-            layer.metric->direction(
-                std::span<const Slot<T>>(slots_).subspan(layer.first, layer.last - layer.first),
-                positions_ / d, {.relative = options_.damping});
-        const double length = detail::length_of("riemannian dynamic update", units_, delta_, d);
-        direction_norm(all_.group(), d, 0);  // throws while the gradients of the units are still there
-        for (std::size_t k = 0; k < units_.size(); ++k) {
-            std::copy_n(units_[k]->gradient, units_[k]->size(), gradients_[k].begin());
-            std::fill_n(units_[k]->gradient, units_[k]->size(), T(0));  // all_ only decays these
-        }
-        try {
-            all_.step();
-        } catch (...) {
-            for (std::size_t k = 0; k < units_.size(); ++k)
-                std::copy(gradients_[k].begin(), gradients_[k].end(), units_[k]->gradient);
-            throw;
-        }
-        detail::step_along(units_, delta_, static_cast<T>(options_.rate));
+        const double d = group_.divisor(options_.rest.divisor);
+        const double length =
+            directions_.solve(who, metrics_, positions_ / d, {.relative = options_.damping}, d);
+        this->step_along(by_parameter_, options_.rate, options_.rate * directions_.longest());
         return length;
     }
 
-    /// Restores the trained weights, bit for bit, and clears the gradients of the group.
-    void restore() noexcept { all_.restore(); }
-
 private:
-    struct Layer {
-        std::unique_ptr<UnitMetric<T>> metric;
-        std::size_t first, last;  // its parameters among units_
-    };
+    static constexpr const char* who = "riemannian dynamic update";
+    using DynamicUpdate<T>::group_;
+
+    // The members that belong to one layer of units alone; rows of weights of a network on a graph are no units.
+    static Parameters<T> units_of(graph::Store<T>& store, const Parameters<T>& group) {
+        std::vector<Parameter<T>*> units;
+        const auto take = [&](Weight<T> w) {
+            if (detail::place(store, group, w) >= 0 && store[w].uses() == 1 && !store[w].unit_rows)
+                units.push_back(&store[w]);
+        };
+        const auto networks = store.template all<EdgeRecord<T>>();
+        for (const auto& u : store.units) {
+            if (std::any_of(networks.begin(), networks.end(),
+                            [&](const EdgeRecord<T>* e) { return e->rows.id >= 0 && &store[e->rows] == &u; }))
+                continue;
+            take(u.bias);
+            for (const auto& s : u.sources) take(s.weight);
+        }
+        if (units.empty())
+            throw UsageError(who,
+                             ": the group has no weights of a layer of units, and nothing has a metric; ",
+                             "use DynamicUpdate");
+        return {store, std::move(units)};
+    }
 
     RiemannianDynamicOptions options_;
     graph::Store<T>& store_;
-    DynamicUpdate<T> all_;
-    std::vector<Layer> layers_;
-    std::vector<Parameter<T>*> units_;
-    std::vector<Slot<T>> slots_;
-    std::vector<std::vector<T>> delta_, gradients_;  // Δ; the gradients during a step
-    double positions_ = 0;                           // N
-    bool finite_ = false;                            // whether the metrics are known to be
+    Parameters<T> units_;
+    detail::Directions<T> directions_;
+    std::vector<const T*> by_parameter_;  // the direction of each of the group, or null
+    Metrics<T> metrics_;
+    double positions_ = 0;  // N
+    bool finite_ = false;   // whether the metrics are known to be
 };
 
 }}  // namespace isogloss

@@ -20,7 +20,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
 ///     diagonal         Δ_i = -G_i / M_ii
 ///
-/// and for a start value that of StartSums. B is the derivative of the loss, Φ = B² for
+/// and for a start value -B / (Φ + ε) at the start. B is the derivative of the loss, Φ = B² for
 /// RUOP, the modulus for RBPM.
 ///
 /// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
@@ -68,9 +68,9 @@ public:
         for (auto* by_input : {&step_, &diagonal_}) this->take(*by_input, most);
     }
 
-    std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
-    std::vector<T> square;      ///< by unit: M_ii, or, if full, the lower triangle of M_ik, [A or 1, end]
-    StartSums<T> start;         ///< of the start values
+    std::vector<T> m00, cross;   ///< M_00 [A, N]; M_0i [A, edges]
+    std::vector<T> square;       ///< by unit: M_ii, or, if full, the lower triangle of M_ik, [A or 1, end]
+    detail::StartSums<T> start;  ///< of the start values
 
     /// Inputs of unit j.
     Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
@@ -113,11 +113,12 @@ public:
         start.add(c, rbpm, [&](T v) { return this->modulus(v); });
     }
 
-    void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
+    void direction(std::span<const typename Metric<T>::Slot> group, double scale,
+                   const Damping& damping) override {
         const Index N = edges_.units, E = edges_.count();
         const T part = static_cast<T>(scale);
         start.direction(group, part, damping);
-        const Slot<T> tau = group[tau_];
+        const typename Metric<T>::Slot tau = group[tau_];
         for (Index j = 0; j < N; ++j)
             if (!gated()) direction({j, 0, symbols()}, group[rho_], tau, part, damping);
             else
@@ -186,7 +187,8 @@ private:
 
     // The step of one unit, whose biases are N apart in `bias`. They are eliminated from the systems of the
     // inputs (one for all, or one for each), and follow from the solution.
-    void direction(const Unit& u, const Slot<T>& bias, const Slot<T>& edge, T part, const Damping& damping) {
+    void direction(const Unit& u, const typename Metric<T>::Slot& bias, const typename Metric<T>::Slot& edge,
+                   T part, const Damping& damping) {
         const Index N = edges_.units, first = edges_.first[u.j], m = inputs(u.j);
         const T epsilon = damp(u, damping);
         const T *M00 = m00.data() + u.x * N + u.j, *slopes = slopes_.data();
@@ -218,7 +220,7 @@ private:
         T trace = 0;
         for (Index x = 0; x < u.biases; ++x) trace += m00[(u.x + x) * edges_.units + u.j];
         for (Index k = 0; k < m; ++k) trace += M[full() ? k * m + k : k];
-        return damping.of(trace, u.biases + m);
+        return damping.epsilon(trace, u.biases + m);
     }
     // M_0i / M_00 [biases, inputs].
     void find_slopes(const Unit& u, T epsilon) {

@@ -58,7 +58,7 @@ public:
     /// Σ u_k^p a_i^q Φ_j [1 + 2 m, N + 2 E]: rows p = 0, then p = 1 and p = 2 by input; columns q = 0 by unit,
     /// then q = 1 and q = 2 by edge.
     std::vector<T> moments;
-    StartSums<T> start;  ///< of the start values
+    detail::StartSums<T> start;  ///< of the start values
 
     void clear(double keep) override {
         this->decay(moments, keep);
@@ -95,7 +95,8 @@ public:
         start.add(c, rbpm, [&](T v) { return this->modulus(v); });
     }
 
-    void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
+    void direction(std::span<const typename Metric<T>::Slot> group, double scale,
+                   const Damping& damping) override {
         const T part = static_cast<T>(scale);
         start.direction(group, part, damping);
         std::fill(bias_step_.begin(), bias_step_.end(), T(0));
@@ -131,12 +132,13 @@ private:
         };
         add(0, 0);
         for (Index k = 0; k < inputs(); ++k) add(2, k);
-        return damping.of(trace, (1 + inputs()) * (1 + edges_.first[j + 1] - edges_.first[j]));
+        return damping.epsilon(trace, (1 + inputs()) * (1 + edges_.first[j + 1] - edges_.first[j]));
     }
 
-    void solve_each(std::span<const Slot<T>> group, Index j, T part, const Damping& damping) {
+    void solve_each(std::span<const typename Metric<T>::Slot> group, Index j, T part,
+                    const Damping& damping) {
         const T epsilon = damp(j, damping);
-        const Slot<T>&P = group[std::size_t(P_)], &b = group[std::size_t(b_)];
+        const typename Metric<T>::Slot &P = group[std::size_t(P_)], &b = group[std::size_t(b_)];
         const auto of_column = [&](Index at, Index q) {
             bias_step_[std::size_t(at)] = -detail::ratio(part * b.gradient[at], sum(0, 0, q, at) + epsilon);
             for (Index k = 0; k < inputs(); ++k)
@@ -147,9 +149,10 @@ private:
         for (Index e = edges_.first[j]; e < edges_.first[j + 1]; ++e) of_column(edges_.units + e, 2);
     }
 
-    void solve_beside(std::span<const Slot<T>> group, Index j, T part, const Damping& damping) {
+    void solve_beside(std::span<const typename Metric<T>::Slot> group, Index j, T part,
+                      const Damping& damping) {
         const T epsilon = damp(j, damping), m00 = sum(0, 0, 0, j) + epsilon;
-        const Slot<T>&P = group[std::size_t(P_)], &b = group[std::size_t(b_)];
+        const typename Metric<T>::Slot &P = group[std::size_t(P_)], &b = group[std::size_t(b_)];
         const T* G0 = b.gradient;
         T* step0 = bias_step_.data();
         // one product with the constant: its step, and its contribution to the constant's

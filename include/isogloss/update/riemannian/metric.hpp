@@ -49,37 +49,31 @@ struct Damping {
     double relative = 0;  ///< ≥ 0
     double absolute = 0;  ///< ≥ 0
 
-    /// ε of a unit whose diagonal has `count` entries that sum to `trace`. Throws NumericError if that is not finite,
-    /// as it can be where no entry is: the direction would be 0.
-    template <class T> T of(T trace, Index count) const {
+    /// ε of a unit whose diagonal has `count` entries that sum to `trace`.
+    template <class T> T epsilon(T trace, Index count) const {
         if (relative == 0) return static_cast<T>(absolute);
-        if (!std::isfinite(trace))
-            throw NumericError(
-                "riemannian: the mean diagonal of a unit's metric is not finite; no weight was changed. "
-                "Lower the learning rate, or find the first node with Graph::checking(true)");
         if (absolute == 0 && trace == T(0)) return T(0);
         return std::max(static_cast<T>(relative) * trace / static_cast<T>(count) + static_cast<T>(absolute),
                         std::numeric_limits<T>::min() * 1024);
     }
 };
 
-/// A parameter of a group as a metric sees it.
-template <class T> struct Slot {
-    const T* gradient;  ///< G
-    T* direction;       ///< Δ, to be written
-};
-
-/// Sums of a metric, with their name in a checkpoint.
-template <class T> struct MetricSums {
-    std::string name;
-    std::vector<T>* values;
-    Index rows;
-};
-
 /// The metric of some parameters of a group: it owns its sums M over positions, and solves for the step
 /// Δ = -(M + ε)⁻¹ G. With any metrics, Riemannian takes steps at a fixed rate and SearchStep tries several.
 template <class T> class Metric {
 public:
+    /// A parameter of a group as a metric sees it.
+    struct Slot {
+        const T* gradient;  ///< G
+        T* direction;       ///< Δ, to be written
+    };
+    /// Sums, with their name in a checkpoint.
+    struct Sums {
+        std::string name;
+        std::vector<T>* values;
+        Index rows;
+    };
+
     virtual ~Metric() = default;
     Metric(const Metric&) = delete;
     Metric& operator=(const Metric&) = delete;
@@ -96,10 +90,11 @@ public:
     /// Whether the sums over several passes are the total of those of each, so that they can be added elsewhere.
     virtual bool additive() const { return true; }
     /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters; `group` has a slot for each one of the group.
-    virtual void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) = 0;
+    virtual void direction(std::span<const Slot> group, double scale, const Damping& damping) = 0;
 
+    const graph::Store<T>& store() const { return store_; }  ///< of the graph
     /// Its state.
-    const std::vector<MetricSums<T>>& sums() const { return sums_; }
+    const std::vector<Sums>& sums() const { return sums_; }
     /// Throws NumericError if a sum is not finite: squares of gradients may exceed the range of T where the
     /// gradients do not, and the direction would be 0.
     void require_finite() const {
@@ -113,17 +108,16 @@ public:
     /// Whether add() needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
     /// Throws UsageError unless what add() reads belongs together: the last forward pass was followed by backward(l),
-    /// and for RBPM by backward<Modulus>(l).
+    /// and for RBPM by backward<Modulus>(l), which went as far.
     void require_passes() const {
-        if (store_.carried(wants_modulus())) return;
-        if (wants_modulus())
-            throw UsageError(
-                "riemannian: RBPM found no backward<Modulus>(loss) since the last forward pass; call it "
-                "after backward(loss), before step() or add(); see wants_modulus()");
+        if (store_.carried(0) &&
+            (!wants_modulus() || (store_.carried(1) && store_.stopped_at[1] <= store_.stopped_at[0])))
+            return;
         throw UsageError(
-            "riemannian: found no backward(loss) since the last forward pass, whose activities the metric "
-            "weights by the gradients; call step(), add() or collect() before another forward pass, such "
-            "as an evaluation");
+            "riemannian: found no backward(loss)",
+            wants_modulus() ? " and backward<Modulus>(loss), down to the same sequence," : "",
+            " since the last forward pass; call step(), add() or collect() right after them, before ",
+            "another forward pass, such as an evaluation");
     }
 
 protected:
@@ -160,7 +154,7 @@ protected:
 private:
     UnitModulus modulus_;
     std::string who_;
-    std::vector<MetricSums<T>> sums_;
+    std::vector<Sums> sums_;
 };
 
 /// The metrics of the parameters of one group.
@@ -168,30 +162,20 @@ template <class T> using Metrics = std::vector<std::unique_ptr<Metric<T>>>;
 
 namespace detail {
 
-/// Metric::require_passes() of all metrics of a group; throws UsageError, too, where one is RBPM and backward<Modulus>
-/// stopped at a sequence above the weights of a member.
-template <class T> void require_passes(const Metrics<T>& metrics, const Parameters<T>& group) {
-    bool modulus = false;
-    for (const auto& m : metrics) {
-        m->require_passes();
-        modulus = modulus || m->wants_modulus();
-    }
-    if (const Parameter<T>* const p = modulus ? group.without_modulus() : nullptr)
+/// Throws UsageError, naming `who`, unless the gradients of a group are those of the last backward pass alone, which is
+/// all that a metric sees; with `reached` it must have reached every one.
+template <class T> void require_last_pass(std::string_view who, const graph::Store<T>& store,
+                                          const Parameters<T>& group, bool reached = false) {
+    for (const Parameter<T>* p : group) {
+        const Provenance& found = p->provenance;
+        if (!p->trained || (found.passes == 0 && !reached)) continue;
+        if (found.passes == 1 && found.last_pass == static_cast<double>(store.forward_pass)) continue;
         throw UsageError(
-            "riemannian: backward<Modulus> stopped at a sequence and left out '", p->name,
-            "', whose RBPM metric would be 0; stop it no earlier than backward, at a sequence that ",
-            "depends on none of the parameters");
-}
-
-/// Throws UsageError, naming `who`, where the gradient of a trained parameter is a sum over several backward passes, of
-/// which a metric sees only the last; `remedy` ends the message.
-template <class Group>
-void require_one_pass(std::string_view who, const Group& group, std::string_view remedy) {
-    for (const auto* p : group)
-        if (p->trained && p->passes > 1)
-            throw UsageError(who, ": the gradient of '", p->name,
-                             "' is a sum over several backward passes, and the metric is that of the last; ",
-                             remedy);
+            who, ": the gradient of '", p->name, "' is a sum over ", found.passes,
+            " backward passes, expected the one since the last forward pass, whose metric this is; ",
+            "step, add or collect after each, train the weights of each loss by an update of their ",
+            "own, or give the metric of all by give_sums(), as DataParallel::gradients does");
+    }
 }
 
 /// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
@@ -201,36 +185,44 @@ template <class T> int place(graph::Store<T>& store, const Parameters<T>& group,
     return found == group.end() ? -1 : static_cast<int>(found - group.begin());
 }
 
-/// √(-G·Δ / d), the length in the metric of the directions Δ of a group's parameters. Throws NumericError, naming
-/// `who`, if it is not finite.
-template <class Group, class T> double length_of(std::string_view who, const Group& group,
-                                                 const std::vector<std::vector<T>>& delta, double d) {
-    double slope = 0;
-    auto of = delta.begin();
-    for (const Parameter<T>* p : group) slope -= kernel::dot(p->size(), p->gradient, (of++)->data()) / d;
-    if (!std::isfinite(slope))
-        throw NumericError(
-            who, ": the direction is not finite; no weight was changed. Raise the damping, or find ",
-            "the first node with Graph::checking(true)");
-    return std::sqrt(std::max(slope, 0.0));
-}
+/// The directions Δ of a group's parameters.
+template <class T> class Directions {
+public:
+    Directions(std::string_view who, const Parameters<T>& group) : group_(group), slots_(group.size()) {
+        allocate_per_parameter(who, group, sizeof(T),
+                               [&](const Parameter<T>& p) { delta_.emplace_back(p.size()); });
+    }
+    const std::vector<T>& operator[](std::size_t k) const { return delta_[k]; }
 
-/// w ← w + η Δ for a group's parameters. Throws NumericError, with no weight changed, where a row held at norm 1
-/// would lose its direction.
-template <class Group, class T>
-void step_along(const Group& group, const std::vector<std::vector<T>>& delta, T eta) {
-    auto of = delta.begin();
-    for (const Parameter<T>* p : group) {
-        const T* const D = (of++)->data();
-        require_directions(*p, [&](Index i) { return p->value[i] + eta * D[i]; });
+    /// Δ = -(M + ε)⁻¹ (scale · G); returns their length in the metric, √(-G·Δ / d). Throws NumericError, naming
+    /// `who`, if it is not finite.
+    double solve(std::string_view who, const Metrics<T>& metrics, double scale, const Damping& damping,
+                 double d) {
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            slots_[k] = {group_[k].dense_gradient().data, delta_[k].data()};
+        for (const auto& m : metrics) m->direction(slots_, scale, damping);
+        double slope = 0;
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
+        if (!std::isfinite(slope))
+            throw NumericError(
+                who, ": the direction is not finite; no weight was changed. Raise the damping, or find ",
+                "the first node with Graph::checking(true)");
+        return std::sqrt(std::max(slope, 0.0));
     }
-    of = delta.begin();
-    for (Parameter<T>* p : group) {
-        const T* const D = (of++)->data();
-        for (Index i = 0; i < p->size(); ++i) p->value[i] += eta * D[i];
-        finish_step(*p);
+    /// The norm of the longest one.
+    double longest() const {
+        double squares = 0;
+        for (const auto& delta : delta_)
+            squares = std::max(squares, kernel::sum_of_squares(std::ssize(delta), delta.data()));
+        return std::sqrt(squares);
     }
-}
+
+private:
+    Parameters<T> group_;
+    std::vector<std::vector<T>> delta_;
+    std::vector<typename Metric<T>::Slot> slots_;
+};
 
 /// The fraction of a diagonal entry, after elimination of another direction, below which the two count as
 /// dependent: some units of rounding of the entry itself.

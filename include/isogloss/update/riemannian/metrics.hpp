@@ -9,20 +9,13 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// The softmax head named `node`. Throws UsageError when there is none.
-template <class T> const graph::LogitsRecord<T>& head_of(Graph<T>& g, std::string_view node) {
-    for (const auto& r : graph::Inspect::store(g).logits)
-        if (r.name == node) return r;
-    throw UsageError("riemannian: '", node, "' is not a softmax head. There are: ",
-                     graph::names_of(graph::Inspect::store(g).logits));
-}
-
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
 /// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
-/// units (a table that is looked up) or to several (a tied one): use another update for it. `targets`: what
-/// heads predict, see SoftmaxFisher.
+/// units (a table that is looked up) or to several (a tied one): use another update for it. `targets` are what
+/// heads predict, `units` a factor of the absolute damping of each of their words, see SoftmaxFisher.
 template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
-                                         MetricForm form, Tokens targets = {}) {
+                                         MetricForm form, Tokens targets = {},
+                                         const std::vector<double>& units = {}) {
     auto& store = graph::Inspect::store(g);
     if (targets.id >= 0) store.require_own(targets, "riemannian");
     if (!group.are_of(store))
@@ -31,7 +24,7 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     for (const Parameter<T>* p : group)
         if (p->uses() > 1)
             throw UsageError("riemannian: '", p->name, "' is used ", p->uses(),
-                             " times, and only what belongs to one layer of units has a metric. Choose the "
+                             " times, and only what belongs to one layer of units has a metric; choose the "
                              "others by name and train this one by another update");
     Metrics<T> metrics;
     std::vector<bool> taken(group.size(), false);
@@ -60,7 +53,8 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     for (const auto& h : store.logits)
         if (take({h.table, h.bias}))
             metrics.push_back(std::make_unique<SoftmaxFisher<T>>(
-                store, group, h, typename SoftmaxFisher<T>::Options{.form = form, .targets = targets}));
+                store, group, h,
+                typename SoftmaxFisher<T>::Options{.form = form, .targets = targets, .units = units}));
     for (std::size_t k = 0; k < taken.size(); ++k)
         if (!taken[k])
             throw UsageError("riemannian: '", group[k].name,

@@ -64,15 +64,14 @@ template <class T> class Riemannian : public Rule<T, RiemannianOptions> {
 public:
     /// The trained parameters of a group of g. Throws UsageError for options out of range, and as metrics_of.
     Riemannian(Graph<T>& g, Parameters<T> group, RiemannianOptions options)
-        : Rule<T, RiemannianOptions>("riemannian", std::move(group), options) {
+        : Rule<T, RiemannianOptions>("riemannian", std::move(group), options),
+          store_(graph::Inspect::store(g)),
+          directions_("riemannian", group_) {
         require("riemannian", "damping", options.damping, Exclusive{0});
         require("riemannian", "floor", options.floor, 0.0);
         require("riemannian", "decay", options.decay, 0, Exclusive{1});
         require("riemannian", "every", options.every, 1);
         metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets);
-        allocate_per_parameter("riemannian", group_, sizeof(T),
-                               [&](const Parameter<T>& p) { delta_.emplace_back(p.size()); });
-        slots_.resize(group_.size());
     }
     /// The parameters whose names match `pattern`.
     Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
@@ -108,8 +107,8 @@ public:
         if (numbers.empty()) return;
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
-        detail::require_passes(metrics_, group_);
-        T* to = numbers.data();
+        for (const auto& m : metrics_) m->require_passes();
+        T* next = numbers.data();
         for (auto& m : metrics_) {
             std::vector<std::vector<T>> averages;
             for (const auto& s : m->sums())
@@ -118,7 +117,7 @@ public:
             m->add(1);
             for (std::size_t k = 0; k < averages.size(); ++k) {
                 auto& values = *m->sums()[k].values;
-                to = std::copy(values.begin(), values.end(), to);
+                next = std::copy(values.begin(), values.end(), next);
                 values = std::move(averages[k]);
             }
         }
@@ -130,37 +129,46 @@ public:
     }
 
     /// One step; returns √(-G·Δ), the direction's length in the metric before clipping. Throws NumericError
-    /// and changes no weight when a gradient or the metric is not finite; the averages of a metric that is not
-    /// start anew. Throws UsageError when the metric is to be refreshed and the gradient of a parameter is not that of
-    /// the last backward pass alone: it did not reach it, others had, see sums(), or the gradient was summed elsewhere.
-    /// A step that was refused may be repeated, as at a lower rate: its passes count once in the averages.
+    /// and changes no weight when a gradient or the metric is not finite, or a weight would become infinite; the averages
+    /// of a metric that is not start anew. Throws UsageError when the metric is to be refreshed and the gradient of a
+    /// parameter is not that of the last backward pass alone: it did not reach it, others had, see sums(), or the gradient
+    /// was summed elsewhere. A step that was refused may be repeated, as at a lower rate: its passes count once in the
+    /// averages.
     double step() {
-        graph::require_lasting(group_, "riemannian", "step()");
         const SubnormalsAreZero flush;
-        const double d = this->divisor();
+        const double d = this->begin_step();
         direction_norm(group_, d, 0);
         const bool refreshed = refreshes();
-        if (refreshed && !(given_.empty() && averaged_ == group_.forward_pass())) accumulate(d);
-        for (std::size_t k = 0; k < group_.size(); ++k)
-            slots_[k] = {group_[k].dense_gradient().data, delta_[k].data()};
+        if (refreshed && !(given_.empty() && averaged_ == group_.provenance().last_pass)) accumulate(d);
+        double length = 0;
         try {
             for (const auto& m : metrics_)
                 if (refreshed) m->require_finite();
-            for (auto& m : metrics_) m->direction(slots_, 1 / d, {options_.damping, options_.floor});
+            length = directions_.solve("riemannian", metrics_, 1 / d, {options_.damping, options_.floor}, d);
         } catch (const NumericError&) {
             refreshments_ = 0;
             averaged_.reset();
             throw;
         }
-        const double length = detail::length_of("riemannian", group_, delta_, d);
-        detail::step_along(group_, delta_, static_cast<T>(this->clipped_rate(length)));
+        const T eta = static_cast<T>(this->clipped_rate(length));
+        const double reach = static_cast<double>(eta) * directions_.longest();
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            require_step(group_[k], reach, [&, w = group_[k].value, delta = directions_[k].data()](Index i) {
+                return w[i] + eta * delta[i];
+            });
+        for (std::size_t k = 0; k < group_.size(); ++k) {
+            Parameter<T>& p = group_[k];
+            const T* delta = directions_[k].data();
+            for (Index i = 0; i < p.size(); ++i) p.value[i] += eta * delta[i];
+            finish_step(p);
+        }
         ++steps_;
         averaged_.reset();
         return length;
     }
 
     /// Δ of a parameter of the group, from the last step.
-    const std::vector<T>& direction(std::size_t k) const { return delta_[k]; }
+    const std::vector<T>& direction(std::size_t k) const { return directions_[k]; }
 
     /// Shows its state to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
@@ -191,11 +199,11 @@ private:
     void accumulate(double d) {
         const double keep = std::min(options_.decay, plain());
         if (given_.empty()) {
-            detail::require_passes(metrics_, group_);
-            require_one_pass();
+            detail::require_last_pass("riemannian", store_, group_, true);
+            for (const auto& m : metrics_) m->require_passes();
         }
         ++refreshments_;
-        averaged_ = group_.forward_pass();
+        averaged_ = group_.provenance().last_pass;
         if (!given_.empty()) return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {
@@ -204,46 +212,25 @@ private:
         }
     }
 
-    // Metrics see the last pass alone: it must be the one that made the gradients.
-    void require_one_pass() const {
-        detail::require_one_pass("riemannian", group_,
-                                 "call take_sums() after each pass and give_sums() with their total before "
-                                 "step()");
-        for (const Parameter<T>* p : group_) {
-            if (!p->trained || group_.is_of_last_pass(*p)) continue;
-            if (p->passes == 0 && p->counts())
-                throw UsageError(
-                    "riemannian: the gradient of '", p->name,
-                    "' was made by no backward pass here: it was summed elsewhere, or the loss does not "
-                    "reach ",
-                    "it. Pass the update to DataParallel::gradients(), or the sums of its metric to ",
-                    "give_sums(), or train the weights of each loss by an update of their own");
-            throw UsageError(
-                "riemannian: the last backward pass did not reach '", p->name,
-                "', whose metric would be that of another pass; train the weights of each loss by an ",
-                "update of their own, and call its step() before the forward pass of the next loss");
-        }
-    }
-
     // M ← keep M + weight S, with the given sums S.
     void average(T keep, T weight) {
-        const T* from = given_.data();
+        const T* next = given_.data();
         for (auto& m : metrics_)
             for (const auto& s : m->sums())
                 for (T& v : *s.values) {
-                    const T part = weight * *from++;
+                    const T part = weight * *next++;
                     v = keep == 0 ? part : keep * v + part;
                 }
         given_.clear();
     }
 
     using Rule<T, RiemannianOptions>::group_, Rule<T, RiemannianOptions>::options_;
+    graph::Store<T>& store_;
+    detail::Directions<T> directions_;
     Metrics<T> metrics_;
-    std::vector<Slot<T>> slots_;
-    std::vector<std::vector<T>> delta_;
     std::vector<T> given_;  // sums of the batch for the next step, if not those of the last pass
     std::uint64_t steps_ = 0, refreshments_ = 0;
-    std::optional<std::uint64_t> averaged_;  // the forward pass whose metric a refused step has averaged
+    std::optional<double> averaged_;  // the forward pass whose metric a refused step has averaged
 };
 
 }}  // namespace isogloss

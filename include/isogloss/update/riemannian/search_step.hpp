@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <isogloss/update/lease.hpp>
 #include <isogloss/update/riemannian/metrics.hpp>
-#include <isogloss/update/rule.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -11,35 +11,56 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 struct SearchOptions {
     UnitModulus modulus = UnitModulus::ruop;
     MetricForm form = MetricForm::automatic;
-    double damping = 1e-3;  ///< > 0, times the mean diagonal of a unit's metric, added to the diagonal
+    double damping = 1e-3;  ///< ≥ 0, times the mean diagonal of a unit's metric, added to the diagonal
     double floor = 1;       ///< ≥ 0, also added to the diagonal; small compared to the number of positions
     Tokens targets = {};    ///< what heads predict, as in RiemannianOptions
+    /// f_v ≥ 0 of every word of the heads: the floor of word v is floor · (f_v + machine epsilon). None: floor for each
+    std::vector<double> frequencies = {};
 };
 
 /// A group of parameters with a direction Δ = -(M + ε)⁻¹ G by metrics of any kind: `move(rate)` sets
-/// w = w₀ + rate Δ, where w₀ are the values at the time of solve(), and `cancel()` restores w₀ bit for bit.
+/// w = w₀ + rate Δ, where w₀ are the values at the first move(), and `cancel()` restores w₀ bit for bit.
 ///
 /// One round is: clear(); for each sequence backward (and backward<Modulus> if wants_modulus()), then
 /// add(weight), then clear the gradients of the graph, which the next backward would add to; solve(); then move and
-/// cancel as needed. Gradients and metrics of sequences are summed with their weights before inversion.
-/// AlternatingTraining runs such rounds. solve(), move() and cancel() throw UsageError while the weights are those of
-/// WeightDrop or DynamicUpdate, which restore others. Comparing losses between trials requires a model without
+/// accept or cancel as needed. Gradients and metrics of sequences are summed with their weights before inversion.
+/// AlternatingTraining runs such rounds. From the first move() to accept(), cancel(), the next solve() or the end of this
+/// object the weights are lent (Lease): they may be saved, and no update steps them. Comparing losses between trials requires a model without
 /// dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
+///
+/// The steps of the source are those with damping 0: of a network on a sparse graph `SearchStep(g, "net.*", {.modulus =
+/// UnitModulus::rbpm, .damping = 0})`, of a softmax head `SearchStep(g, "out.*", {.damping = 0, .targets = y,
+/// .frequencies = f})`, with f_v = 1/V where nothing is known.
+/// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(29), (34)-(35).
 template <class T> class SearchStep {
 public:
     /// The trained parameters of a group of g, with the metrics of metrics_of. Throws UsageError as that does, for
     /// options out of range, a group of which nothing is trained, and rows held at norm 1.
-    SearchStep(Graph<T>& g, Parameters<T> group, SearchOptions options)
-        : SearchStep(group, {options.damping, options.floor}) {
-        require("riemannian", "damping", options.damping, Exclusive{0});
-        metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets);
+    SearchStep(Graph<T>& g, const Parameters<T>& group, SearchOptions options) : SearchStep(group) {
+        require("riemannian", "damping", options.damping, 0.0);
+        require("riemannian", "floor", options.floor, 0.0);
+        for (double& f : options.frequencies) {
+            require("riemannian", "frequency", f, 0.0);
+            f += std::numeric_limits<double>::epsilon();
+        }
+        damping_ = {options.damping, options.floor};
+        metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets, options.frequencies);
+        behind_ = hidden_of(graph::Inspect::store(g));
     }
     /// The parameters whose names match `pattern`.
     SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options)
-        : SearchStep(g, g.parameters(pattern), options) {}
-    virtual ~SearchStep() = default;
-    SearchStep(const SearchStep&) = delete;
-    SearchStep& operator=(const SearchStep&) = delete;
+        : SearchStep(g, g.parameters(pattern), std::move(options)) {}
+    /// Without a metric, Δ = -G: plain gradient descent, under the same rate control. `behind`: see behind().
+    explicit SearchStep(const Parameters<T>& group, Seq<T> behind = {})
+        : group_(group.trained_for("riemannian", false)),
+          behind_(behind),
+          lease_(group_, "search step", true) {
+        detail::allocate_per_parameter("riemannian", group_, 2 * sizeof(T), [&](const Parameter<T>& p) {
+            const auto n = static_cast<std::size_t>(p.size());
+            members_.push_back({std::vector<T>(n), std::vector<T>(n), {}, {}});
+        });
+        slots_.resize(members_.size());
+    }
 
     /// Discards what was added.
     void clear() {
@@ -47,16 +68,12 @@ public:
         for (auto& metric : metrics_) metric->clear(0);
     }
     /// Adds gradient and metric of the last passes times `weight`. Gradients of parameters are unchanged. Throws
-    /// UsageError, with nothing added, unless backward, and backward<Modulus> if wants_modulus(), ran after the last
-    /// forward pass, and where a gradient is a sum over several backward passes, whose metric is that of the last.
+    /// UsageError, with nothing added, unless a gradient counts, and with metrics unless backward, and backward<Modulus> if
+    /// wants_modulus(), ran after the last forward pass and no other backward pass has added to the gradients.
     void add(double weight) {
-        detail::require_passes(metrics_, group_);
-        if (!group_.carried())
-            throw UsageError(
-                "riemannian: found no backward(loss) since the last forward pass; call it before add()");
-        if (!metrics_.empty())
-            detail::require_one_pass("riemannian", group_,
-                                     "clear the gradients, and call add() after each pass");
+        group_.require_gradients("riemannian");
+        for (const auto& metric : metrics_) metric->require_passes();
+        if (!metrics_.empty()) detail::require_last_pass("riemannian", metrics_.front()->store(), group_);
         const BlasOnOneThread blas;
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;
@@ -69,9 +86,7 @@ public:
     /// the damping, so that a direction does not depend on the unit of the weights. Throws NumericError, naming
     /// the parameter, when it, a gradient or the metric is not finite.
     void solve(double weight = 1) {
-        graph::require_lasting(group_, "riemannian", "solve()");
-        for (std::size_t k = 0; k < members_.size(); ++k)  // first: cancel() may follow whatever is thrown
-            std::copy_n(group_[k].value, group_[k].size(), members_[k].before.begin());
+        accept();
         for (const auto& metric : metrics_) metric->require_finite();
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
@@ -85,19 +100,19 @@ public:
         for (std::size_t k = 0; k < members_.size(); ++k)
             require_finite(k, "direction", members_[k].direction);
     }
+    /// Sets w = w₀ + rate Δ. The first one after solve(), accept() or cancel() takes the present values as w₀.
     void move(double rate) {
-        graph::require_lasting(group_, "riemannian", "move()");
+        if (!lease_.lent()) lease_.begin();
         for (std::size_t k = 0; k < members_.size(); ++k) {
-            const auto& m = members_[k];
-            for (std::size_t i = 0; i < m.before.size(); ++i)
-                group_[k].value[i] = m.before[i] + static_cast<T>(rate) * m.direction[i];
+            const std::vector<T>&before = lease_.kept(k), &direction = members_[k].direction;
+            for (std::size_t i = 0; i < before.size(); ++i)
+                group_[k].value[i] = before[i] + static_cast<T>(rate) * direction[i];
         }
     }
-    void cancel() {
-        graph::require_lasting(group_, "riemannian", "cancel()");
-        for (std::size_t k = 0; k < members_.size(); ++k)
-            std::copy(members_[k].before.begin(), members_[k].before.end(), group_[k].value);
-    }
+    /// Leaves the weights where they are.
+    void accept() { lease_.keep(); }
+    /// Restores w₀.
+    void cancel() { lease_.restore(); }
     bool wants_modulus() const {
         return std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->wants_modulus(); });
     }
@@ -136,47 +151,21 @@ public:
         }
     }
 
-protected:
-    /// The trained parameters of a group, none of whose rows is held at norm 1. The derived class supplies the metrics;
-    /// without one Δ = -G. `behind`: see behind().
-    SearchStep(const Parameters<T>& group, Damping damping, Seq<T> behind = {})
-        : group_(group.trained()), damping_(damping), behind_(behind) {
-        require("riemannian", "damping", damping.relative, 0.0);
-        require("riemannian", "floor", damping.absolute, 0.0);
-        if (group_.size() == 0)
-            throw UsageError(
-                "riemannian: the group of parameters is empty, or none of it is trained; choose another, or "
-                "call "
-                "Parameters::trained(true) before making the step");
-        for (const Parameter<T>* p : group_)
-            if (p->unit_rows)
-                throw UsageError(
-                    "riemannian: the rows of '", p->name,
-                    "' are held at norm 1, which a search along a straight line leaves; exclude it from the "
-                    "group, or use Riemannian or another update");
-        allocate_per_parameter("riemannian", group_, 3 * sizeof(T), [&](const Parameter<T>& p) {
-            const auto n = static_cast<std::size_t>(p.size());
-            members_.push_back(
-                {std::vector<T>(n), std::vector<T>(n), std::vector<T>(p.value, p.value + n), {}, {}});
-        });
-        slots_.resize(members_.size());
-    }
-    /// The parameters of these handles, except empty ones.
-    static Parameters<T> parameters(Graph<T>& g, const std::vector<Weight<T>>& weights) {
-        std::vector<Parameter<T>*> members;
-        for (const Weight<T> w : weights)
-            if (w.id >= 0) members.push_back(&graph::Inspect::store(g)[w]);
-        return {graph::Inspect::store(g), std::move(members)};
-    }
-
-    Parameters<T> group_;
-    Metrics<T> metrics_;
-
 private:
     struct Member {
-        std::vector<T> gradient, direction, before;
+        std::vector<T> gradient, direction;
         std::vector<T> gradient_before, direction_before;  // of conjugate directions
     };
+
+    // The hidden state of a head, if the group is of that head alone.
+    Seq<T> hidden_of(graph::Store<T>& store) const {
+        for (const auto& head : store.logits)
+            if (std::all_of(group_.begin(), group_.end(), [&](const Parameter<T>* p) {
+                    return p == &store[head.table] || (head.bias.id >= 0 && p == &store[head.bias]);
+                }))
+                return head.hidden;
+        return {};
+    }
 
     void require_finite(std::size_t k, std::string_view what, const std::vector<T>& numbers) const {
         if (const Index n = std::ssize(numbers); kernel::first_non_finite(n, numbers.data()) != n)
@@ -208,20 +197,15 @@ private:
         }
     }
 
+    Parameters<T> group_;
+    Metrics<T> metrics_;
     std::vector<Member> members_;
-    std::vector<Slot<T>> slots_;
+    std::vector<typename Metric<T>::Slot> slots_;
     Damping damping_;
     Seq<T> behind_;
+    Lease<T> lease_;
     bool conjugate_ = false;
     double slope_before_ = 0;
-};
-
-/// Plain gradient descent, under the same rate control as the metrics.
-template <class T> class GradientStep final : public SearchStep<T> {
-public:
-    /// `behind`: see SearchStep::behind().
-    explicit GradientStep(const Parameters<T>& group, Seq<T> behind = {})
-        : SearchStep<T>(group, {}, behind) {}
 };
 
 }}  // namespace isogloss

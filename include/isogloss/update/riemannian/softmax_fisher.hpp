@@ -40,6 +40,9 @@ public:
         const std::string& name = this->parameter(head.table).name;
         if (table_ < 0)
             throw UsageError("riemannian: the table of head '", head.name, "' is not in the group");
+        if (!options_.units.empty() && std::ssize(options_.units) != head.vocabulary)
+            throw UsageError("riemannian: found ", options_.units.size(), " frequencies for head '",
+                             head.name, "' of ", head.vocabulary, " words");
         const Index V = head.vocabulary, n = width_;
         rows_ =
             std::clamp<Index>(options_.budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());
@@ -69,11 +72,13 @@ public:
         }
     }
 
-    void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
+    void direction(std::span<const typename Metric<T>::Slot> group, double scale,
+                   const Damping& damping) override {
         const Index n = width_;
         const T part = static_cast<T>(scale);
         const auto& table = group[table_];
-        const Slot<T> bias = bias_ >= 0 ? group[bias_] : Slot<T>{nullptr, nullptr};
+        const typename Metric<T>::Slot bias =
+            bias_ >= 0 ? group[bias_] : typename Metric<T>::Slot{nullptr, nullptr};
         const bool with_bias = bias.gradient && options_.form != MetricForm::diagonal;
         for (Index v = 0; v < head_.vocabulary; ++v) {
             const T *H = square.data() + v * n, *H0 = cross.data() + v * n, *G = table.gradient + v * n;
@@ -103,7 +108,7 @@ private:
         T trace = 0;
         for (Index i = 0; i < width_; ++i) trace += H[i];
         if (!options_.units.empty()) damping.absolute *= options_.units[v];
-        return damping.of(trace, width_);
+        return damping.epsilon(trace, width_);
     }
 
     void add_block(Index count, T weight) {

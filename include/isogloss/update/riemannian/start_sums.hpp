@@ -4,7 +4,7 @@
 #include <isogloss/node/edges.hpp>
 #include <isogloss/update/riemannian/metric.hpp>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace detail {
 
 /// The metric of the start values of a network on a graph, one number for each unit: Φ_j of V before the first
 /// step, over the columns that begin there. Only passes in which some column begins contribute, and only these
@@ -16,7 +16,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 template <class T> class StartSums {
 public:
     StartSums(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record)
-        : store_(store), record_(record), place_(detail::place(store, group, record.start)) {}
+        : store_(store), record_(record), place_(place(store, group, record.start)) {}
 
     std::vector<T> phi;  ///< Φ_j [N], allocated and named by the metric that owns these sums
 
@@ -48,11 +48,11 @@ public:
                 for (Index j = 0; j < N; ++j) phi[std::size_t(j)] += weight * modulus(flow[b * N + j]);
     }
     /// As Metric::direction, with `part` the scale of the gradient.
-    void direction(std::span<const Slot<T>> group, T part, const Damping& damping) const {
+    void direction(std::span<const typename Metric<T>::Slot> group, T part, const Damping& damping) const {
         if (place_ < 0) return;
         const auto& slot = group[std::size_t(place_)];
         for (std::size_t j = 0; j < phi.size(); ++j)
-            slot.direction[j] = -detail::ratio(part * slot.gradient[j], phi[j] + damping.of(phi[j], 1));
+            slot.direction[j] = -ratio(part * slot.gradient[j], phi[j] + damping.epsilon(phi[j], 1));
     }
 
 private:
@@ -62,4 +62,4 @@ private:
     double keep_ = 1;  // factor of the sums at the next add()
 };
 
-}}  // namespace isogloss
+}}}  // namespace isogloss::detail

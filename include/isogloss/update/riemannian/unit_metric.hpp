@@ -72,7 +72,8 @@ public:
         }
     }
 
-    void direction(std::span<const Slot<T>> group, double scale, const Damping& damping) override {
+    void direction(std::span<const typename Metric<T>::Slot> group, double scale,
+                   const Damping& damping) override {
         if (full()) return solve_full(group, static_cast<T>(scale), damping);
         damp(damping);
         const Index n = units_.width;
@@ -178,7 +179,7 @@ private:
             count += std::ssize(M) / units_.width;
         }
         for (std::size_t j = 0; j < n; ++j) {
-            epsilon_[j] = damping.of(epsilon_[j], count);
+            epsilon_[j] = damping.epsilon(epsilon_[j], count);
             inverse_[j] = detail::ratio(T(1), m00_[j] + epsilon_[j]);
         }
     }
@@ -196,14 +197,14 @@ private:
         }
     }
 
-    void solve_full(std::span<const Slot<T>> group, T part, const Damping& damping) {
+    void solve_full(std::span<const typename Metric<T>::Slot> group, T part, const Damping& damping) {
         const Index n = units_.width, m = std::ssize(solution_);
         for (Index j = 0; j < n; ++j) {
             T* M = factor_.data();
             std::copy_n(matrix_.data() + j * m * m, m * m, M);
             T trace = 0;
             for (Index i = 0; i < m; ++i) trace += M[i * m + i];
-            const T epsilon = damping.of(trace, m);
+            const T epsilon = damping.epsilon(trace, m);
             for (Index i = 0; i < m; ++i) M[i * m + i] += epsilon;
             const auto each = [&](auto&& f) {  // weights of unit j, in the order of the matrix
                 Index i = 0;
@@ -212,9 +213,9 @@ private:
                         f(solution_[i], group[input.place], row * n + j);
                 if (bias_ >= 0) f(solution_[i], group[bias_], j);
             };
-            each([&](T& r, const Slot<T>& p, Index e) { r = part * p.gradient[e]; });
+            each([&](T& r, const typename Metric<T>::Slot& p, Index e) { r = part * p.gradient[e]; });
             detail::solve_symmetric(m, M, solution_.data());
-            each([&](T& r, const Slot<T>& p, Index e) { p.direction[e] = -r; });
+            each([&](T& r, const typename Metric<T>::Slot& p, Index e) { p.direction[e] = -r; });
         }
     }
 

@@ -1,5 +1,6 @@
 // The metric of a softmax head.
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
+#include <isogloss/update/riemannian/start_at_frequencies.hpp>
 
 #include "networks.hpp"
 
@@ -9,7 +10,7 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
     auto& b = n.g.parameter("out.b");
     const auto group = n.g.parameters("out.*");
     using Metric = SoftmaxFisher<double>;
-    Metric metric(graph::Inspect::store(n.g), group, head_of(n.g, "out"),
+    Metric metric(graph::Inspect::store(n.g), group, graph::Inspect::store(n.g).logits[0],
                   {.targets = n.y, .budget = GENERATE(Index{1}, Index{1} << 20)});
     n.forward();
     metric.add(1);
@@ -35,7 +36,7 @@ TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it ke
     }
     metric.clear(0.5);
     metric.add(0.25);
-    Metric once(graph::Inspect::store(n.g), group, head_of(n.g, "out"), {.targets = n.y});
+    Metric once(graph::Inspect::store(n.g), group, graph::Inspect::store(n.g).logits[0], {.targets = n.y});
     once.add(0.75);
     REQUIRE(apart(metric.square, once.square) < 1e-13);
     REQUIRE(apart(metric.cross, once.cross) < 1e-13);
@@ -46,13 +47,15 @@ TEMPLATE_TEST_CASE("The step of a head is that of each weight with its bias", "[
     Net<Glnn, TestType> n(40);
     const double tolerance = sizeof(TestType) == 4 ? 1e-4 : 1e-10;
     const std::vector<double> f = {0.1, 0.2, 0.3, 0.4};
-    SoftmaxStep<TestType> step(n.g, "out", n.y, {.frequencies = f});
+    auto step = softmax_step(n.g, n.y, 1, f);
     n.forward();
     n.g.backward(n.l);
     const Numbers G = gradient(n.g, "out.W"), G0 = gradient(n.g, "out.b");
     step.add(1);
     step.solve();
-    const auto& m = step.metric();
+    SoftmaxFisher<TestType> m(graph::Inspect::store(n.g), n.g.parameters("out.*"),
+                              graph::Inspect::store(n.g).logits[0], {.targets = n.y});
+    m.add(1);
     for (std::size_t v = 0; v < 4; ++v) {
         const double H00 = m.m00[v] + f[v];
         double bias = -G0[v] / H00;
@@ -84,17 +87,16 @@ TEMPLATE_TEST_CASE("A head starts at the frequencies", "[riemannian]", float, do
                            says("2 counts", "expected 4"));
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
                            says("'net' is not a softmax head"));
-    REQUIRE_THROWS_MATCHES(SoftmaxStep<TestType>(n.g, "out", n.y, {.frequencies = {1, 2}}), UsageError,
-                           says("2 frequencies", "4 words"));
+    REQUIRE_THROWS_MATCHES(softmax_step(n.g, n.y, 1, {1, 2}), UsageError, says("2 frequencies", "4 words"));
     const double nan = std::numeric_limits<double>::quiet_NaN(),
                  infinite = std::numeric_limits<double>::infinity();
     const auto bias = [&] { return flat(n.g.value(n.g.weight("out.b"))); };
     const Numbers before = bias();
     for (const double wrong : {-1., nan, infinite}) {
         REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, wrong, 5, 0}), UsageError,
-                               says("count = ", "at least 0"));
-        REQUIRE_THROWS_MATCHES(SoftmaxStep<TestType>(n.g, "out", n.y, {.frequencies = {1, 2, wrong, 1}}),
-                               UsageError, says("frequency = ", "at least 0"));
+                               says("counts", "at least 0"));
+        REQUIRE_THROWS_MATCHES(softmax_step(n.g, n.y, 1, {1, 2, wrong, 1}), UsageError,
+                               says("frequency = ", "at least 0"));
     }
     constexpr double most = std::numeric_limits<double>::max();
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {most, most, 5, 0}), UsageError,
