@@ -62,10 +62,10 @@ template <class A> auto owned(A array) {
 }
 
 // Errors as Python names them, with a message of any parts.
-template <class... Parts> nb::builtin_exception type_error(const Parts&... parts) {
+template <class... Parts> nb::builtin_exception type_error(Parts... parts) {
     return nb::type_error(ig::message(parts...).c_str());
 }
-template <class... Parts> nb::builtin_exception value_error(const Parts&... parts) {
+template <class... Parts> nb::builtin_exception value_error(Parts... parts) {
     return nb::value_error(ig::message(parts...).c_str());
 }
 
@@ -367,8 +367,7 @@ struct Hmm {
 void translate(const std::exception_ptr& p, void*) {
     const auto set = [](PyObject* kind, std::string_view what) {
         // Names of files need not be UTF-8: as os.fsdecode has them.
-        const std::string_view cause = ig::cause_of(what);
-        PyObject* const text = PyUnicode_DecodeUTF8(cause.data(), std::ssize(cause), "surrogateescape");
+        PyObject* const text = PyUnicode_DecodeUTF8(what.data(), std::ssize(what), "surrogateescape");
         if (!text) return;
         PyErr_SetObject(kind, text);
         Py_DECREF(text);
@@ -376,11 +375,11 @@ void translate(const std::exception_ptr& p, void*) {
     try {
         std::rethrow_exception(p);
     } catch (const ig::FileError& error) {
-        set(PyExc_OSError, error.what());
+        set(PyExc_OSError, error.text());
     } catch (const ig::NumericError& error) {
-        set(PyExc_ArithmeticError, error.what());
+        set(PyExc_ArithmeticError, error.text());
     } catch (const ig::Error& error) {
-        set(PyExc_ValueError, error.what());
+        set(PyExc_ValueError, error.text());
     }
 }
 

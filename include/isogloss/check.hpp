@@ -276,7 +276,7 @@ template <class Build> std::optional<Breach> modulus(Build& build, const LawOpti
     try {
         if (!s.modulus()) return std::nullopt;
     } catch (const UsageError& error) {
-        return Breach{"modulus", std::string(cause_of(error.what()))};
+        return Breach{"modulus", std::string(error.text())};
     }
     const auto after = s.collect();
     for (Index i = 0; i < s.parameter_count(); ++i)
@@ -307,7 +307,7 @@ template <class Build> std::optional<Breach> evaluation(Build& build, const LawO
             if (!(detail::distance(found, expected) <= allowed))
                 return Breach{"evaluation", where, found, expected, allowed};
         } catch (const UsageError& e) {
-            return Breach{"evaluation", std::string(cause_of(e.what()))};
+            return Breach{"evaluation", std::string(e.text())};
         }
         for (auto& p : graph::Inspect::store(s.g).parameters) kernel::scale(p.size(), 1.25, p.value);
     }
@@ -343,7 +343,7 @@ template <class Build> std::optional<Breach> freezing(Build& build, const LawOpt
         try {
             found = s.gradients();
         } catch (const UsageError& error) {
-            return Breach{"freezing", std::string(cause_of(error.what()))};
+            return Breach{"freezing", std::string(error.text())};
         }
         for (const auto& p : graph::Inspect::store(s.g).parameters)
             if (!p.trained && p.condition != Condition::empty)

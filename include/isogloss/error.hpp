@@ -3,10 +3,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <isogloss/config.hpp>
 #include <limits>
-#include <locale>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,23 +13,62 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// Concatenates its arguments into one string, as in all messages. Throws std::bad_alloc when out of memory,
-/// rather than returning part of the text.
-template <class... Parts> std::string message(const Parts&... parts) {
-    std::ostringstream out;
-    out.imbue(std::locale::classic());      // names in files are made of it too: 1000, in no locale 1,000
-    out.exceptions(std::ios_base::badbit);  // otherwise the stream hides failures within it
-    (out << ... << parts);
-    return out.str();
+namespace detail {
+
+/// A part of a message, a text or a number, while the message is made. One type for all, so that a call of message()
+/// costs no more to compile than its arguments.
+class Part {
+public:
+    Part(std::string_view text) : text_(text) {}
+    Part(const std::string& text) : text_(text) {}
+    Part(const char* text) : text_(text) {}
+    Part(char c) : text_(digits_, 1) { digits_[0] = c; }
+    /// As a stream in the classic locale writes it: 0.1, 1e-05, in no locale 1,000.
+    template <class V>
+    requires std::is_arithmetic_v<V> Part(V value) {
+        char* end = digits_;
+        if constexpr (std::is_floating_point_v<V>)
+            end = std::to_chars(digits_, digits_ + sizeof digits_, value, std::chars_format::general, 6).ptr;
+        else end = std::to_chars(digits_, digits_ + sizeof digits_, +value).ptr;
+        text_ = {digits_, end};
+    }
+    Part(const Part&) = delete;
+    Part& operator=(const Part&) = delete;
+
+    std::string_view text() const { return text_; }
+
+private:
+    std::string_view text_;
+    char digits_[24];
+};
+
+inline std::string joined(std::initializer_list<Part> parts) {
+    std::size_t length = 0;
+    for (const Part& part : parts) length += part.text().size();
+    std::string text;
+    text.reserve(length);
+    for (const Part& part : parts) text += part.text();
+    return text;
 }
 
+}  // namespace detail
+
+/// Concatenates texts and numbers into one string, as in all messages.
+template <class... Parts> std::string message(Parts... parts) { return detail::joined({parts...}); }
+
 /// Base of every exception thrown by the library. A message says who, what was found, what was
-/// expected and what to do, and starts with "isogloss: ".
+/// expected and what to do.
 class Error : public std::runtime_error {
 public:
     /// Builds the text from the parts with message().
-    template <class... Parts> explicit Error(const Parts&... parts)
-        : std::runtime_error(message("isogloss: ", parts...)) {}
+    template <class... Parts> explicit Error(Parts... parts)
+        : std::runtime_error(detail::joined({beginning, parts...})) {}
+
+    /// what() without its beginning, "isogloss: ": to be part of another message. Valid as long as the exception.
+    std::string_view text() const { return what() + beginning.size(); }
+
+private:
+    static constexpr std::string_view beginning = "isogloss: ";
 };
 
 /// A model that cannot be built or run as asked: shapes, names, options, wiring. Thrown from the
@@ -53,13 +91,6 @@ class FileError : public Error {
 class NumericError : public Error {
     using Error::Error;
 };
-
-/// The text of an exception without the beginning of those of the library, "isogloss: ", to be part of another
-/// message. `what`: as of std::exception::what(); the result refers to it.
-inline std::string_view cause_of(std::string_view what) {
-    constexpr std::string_view beginning = "isogloss: ";
-    return what.substr(what.starts_with(beginning) ? beginning.size() : 0);
-}
 
 namespace detail {
 

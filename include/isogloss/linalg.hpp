@@ -12,8 +12,6 @@
 #include <isogloss/tensor.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
-#include <memory>
-#include <new>
 #include <type_traits>
 #include <vector>
 #include <xtensor-blas/xblas.hpp>
@@ -81,22 +79,16 @@ void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f, Inde
 /// Memory for packing in bfloat16 products by `pieces` threads. It belongs to the calling thread, which allocates
 /// it once and keeps it.
 inline kernel::Bf16* bf16_memory(Index pieces) {
-    struct Release {
-        void operator()(kernel::Bf16* p) const { ::operator delete[](p, std::align_val_t{64}); }
+    struct alignas(64) Piece {
+        kernel::Bf16 numbers[kernel::Bf16Gemm::workspace];
     };
-    thread_local std::unique_ptr<kernel::Bf16[], Release> memory;
-    thread_local Index held = 0;
-    if (held < pieces) {
-        const Index bytes = pieces * kernel::Bf16Gemm::workspace * Index{sizeof(kernel::Bf16)};
-        memory.reset();
-        held = 0;
-        memory.reset(within_memory("product in bfloat16", bytes, [&] {
-            return static_cast<kernel::Bf16*>(
-                ::operator new[](static_cast<std::size_t>(bytes), std::align_val_t{64}));
-        }));
-        held = pieces;
+    thread_local std::vector<Piece> memory;
+    if (std::ssize(memory) < pieces) {
+        memory = {};
+        within_memory("product in bfloat16", pieces * Index{sizeof(Piece)},
+                      [&] { memory.resize(static_cast<std::size_t>(pieces)); });
     }
-    return memory.get();
+    return memory.front().numbers;
 }
 
 /// Checks the arguments of a product and throws as gemm does.

@@ -212,8 +212,10 @@ template <class F> auto guarded(const Communicator& ranks, F&& f) {
     };
     try {
         return f();
+    } catch (const Error& error) {
+        report(error.text());
     } catch (const std::exception& error) {
-        report(cause_of(error.what()));
+        report(error.what());
     } catch (...) {
         report("an exception that is not a std::exception");
     }

@@ -54,7 +54,7 @@ int complete(const CompleteOptions& o) {
         try {
             complete(it, line, o);
         } catch (const ig::DataError& error) {
-            throw ig::DataError("standard input:", lines + 1, ": ", fault_of_line(error));
+            throw ig::DataError("standard input:", lines + 1, ": ", error.text());
         }
     }
     if (lines == 0) throw ig::DataError("standard input: the text is empty; expected at least one line");

@@ -21,14 +21,6 @@ struct Line {
     double mean() const { return log_probability / static_cast<double>(tokens.size()); }
 };
 
-/// What is wrong with a line that the vocabulary does not encode, for a message that says which line it
-/// is. The result refers to the text of the error.
-inline std::string_view fault_of_line(const ig::DataError& error) {
-    constexpr std::string_view who = "line to encode: ";
-    const std::string_view what = ig::cause_of(error.what());
-    return what.substr(what.starts_with(who) ? who.size() : 0);
-}
-
 /// Scores lines in any order, each from a fresh state with a line end fed first.
 inline void score_all(LoadedModel& it, std::span<Line> lines) {
     std::vector<std::vector<ig::Token>> texts;

@@ -242,7 +242,7 @@ System system_of(const std::string& file) {
         return ig::lds::load_lds<float>(file);
     } catch (const ig::Error& error) {
         throw ig::FileError(
-            "--start: ", ig::cause_of(error.what()),
+            "--start: ", error.text(),
             ". Expected the file that `lds_text fit` writes as its --model; a model of this program "
             "is for --start-from");
     }

@@ -262,7 +262,7 @@ int Training::run() {
             if (!run_epoch() || !finish_epoch()) return interrupted();
     } catch (const ig::NumericError& error) {
         if (!stepped_) throw;  // the start values are to blame
-        return diverged(error.what());
+        return diverged(std::string(error.text()));
     }
     const Stop now = stop();
     // It may run away in the last epoch, too.

@@ -1,5 +1,4 @@
 /// @file training_end.cpp  How a training ends: complete, stopped, run away or interrupted.
-#include <algorithm>
 #include <cmath>
 #include <csignal>
 
@@ -48,17 +47,14 @@ std::string Training::without_best() const {
 // The training has come to a number that is not finite, as `error`, a message of the library, says. With several
 // ranks, others are in the midst of a step: all are ended.
 int Training::diverged(const std::string& error) {
-    const std::string whole(ig::cause_of(error));
-    const auto what =
-        whole.substr(0, std::min({whole.find("; "), whole.find(". "), whole.find(" (training step")}));
     const std::string model =
         state_.best_epoch == 0
             ? without_best()
             : ig::message("The best model, of epoch ", state_.best_epoch, ", is in '", o_.model, "'.");
     const std::string text = ig::message(
         "\nThe training stops in epoch ", state_.epoch, " of ", o_.epochs, ", after batch ", state_.batch,
-        ": it has run away (", what,
-        ").\n--resume would come to the same: rates are fixed once a training has begun. Begin again with "
+        ": it has run away. The cause:\n", error,
+        "\n--resume would come to the same: rates are fixed once a training has begun. Begin again with "
         "--overwrite\nand a lower --rate",
         update_.natural() ? ", --head-rate or --table-rate."
         : o_.clip > 0     ? " or --clip."

@@ -46,13 +46,12 @@ void print_table(const std::string& corner, const List& a, const List& b, Value&
 std::string in_words(double perplexity) { return std::isfinite(perplexity) ? fixed(perplexity, 2) : "inf"; }
 Json in_json(double perplexity) { return std::isfinite(perplexity) ? Json(perplexity) : Json(); }
 
-// The smallest of some perplexities, of which those that are not finite were explained by `error`, the message of
-// an exception. Throws NumericError if all are.
+// The smallest of some perplexities, of which those that are not finite were explained by `error`. Throws NumericError if all are.
 std::size_t best_of(const List& perplexities, const std::string& error) {
     const auto best = std::min_element(perplexities.begin(), perplexities.end());
     if (std::isfinite(*best)) return static_cast<std::size_t>(best - perplexities.begin());
     throw ig::NumericError("tune: no perplexity is finite with any of these options",
-                           error.empty() ? "" : "; with the last, ", ig::cause_of(error));
+                           error.empty() ? "" : "; with the last, ", error);
 }
 
 // A part of a table: rows from a and columns from c, without row b and column d.
@@ -74,7 +73,7 @@ void fill_part(List& table, std::size_t columns, const Part& part, std::string& 
         Part one = part, other = part;
         if (part.d - part.c > 1) one.d = other.c = (part.c + part.d) / 2;
         else one.b = other.a = (part.a + part.b) / 2;
-        error = e.what();
+        error = e.text();
         if (one.a == one.b) return;  // it was a single cell
         fill_part(table, columns, one, error, pass);
         fill_part(table, columns, other, error, pass);
@@ -286,7 +285,7 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
                 cell = static_cast<std::size_t>(&trials->best() - trials->all().data());
             }
         } catch (const ig::NumericError& e) {  // a rate that is too large: the next may not be
-            error = e.what();
+            error = e.text();
         }
         table.push_back(p);
         caches.push_back(cell);

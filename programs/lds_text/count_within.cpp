@@ -303,7 +303,7 @@ int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
         return interrupt::status();
     } catch (const ig::FileError& error) {
         if (!counting.begun()) throw;
-        throw ig::FileError(ig::cause_of(error.what()), "; ", counting.kept());
+        throw ig::FileError(error.text(), "; ", counting.kept());
     }
 }
 

@@ -208,7 +208,7 @@ void fit_all(Fit& fit, const FitCommand& o, const std::vector<Candidate>& all, i
         const auto left_out = [&](const ig::Error& error) {
             if (!o.select) throw;
             say("%g pseudo-counts, %td states, %td blocks: left out: %s\n", c.pseudo_counts, c.states,
-                c.ssid_lags, std::string(ig::cause_of(error.what())).c_str());
+                c.ssid_lags, std::string(error.text()).c_str());
         };
         try {
             last = fit.run(c);

@@ -162,7 +162,7 @@ private:
         try {
             if (file.kind.recognises(file.path)) return;
         } catch (const ig::Error& error) {
-            why = ig::message(" (", ig::cause_of(error.what()), ")");
+            why = ig::message(" (", error.text(), ")");
         }
         throw ig::FileError(ig::message(file.option, " '", file.path, "' already exists and is not a ",
                                         file.kind.name, why, "; it was left unchanged. Give ", file.option,

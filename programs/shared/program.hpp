@@ -120,8 +120,10 @@ inline int run(int argc, char** argv, int (*work)(int, char**), const char* larg
         status = work(argc, argv);
     } catch (const std::bad_alloc&) {
         std::cerr << ig::message("isogloss: there is not enough memory for ", large, '\n');
+    } catch (const ig::Error& error) {
+        std::cerr << ig::message(error.what(), '\n');
     } catch (const std::exception& error) {
-        std::cerr << ig::message("isogloss: ", ig::cause_of(error.what()), '\n');
+        std::cerr << ig::message("isogloss: ", error.what(), '\n');
     }
     errno = 0;
     std::cout.flush();

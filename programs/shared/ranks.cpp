@@ -93,7 +93,8 @@ void Ranks::end(int status, const std::string& what) {
 }
 
 void Ranks::fail(const std::exception& error) {
-    const std::string what(ig::cause_of(error.what()));
+    const auto* ours = dynamic_cast<const ig::Error*>(&error);
+    const std::string what(ours ? ours->text() : error.what());
     if (rank() > 0) end(1, what);
     std::cout.flush();
     // In one write: ranks and mpirun share standard error, and would print between two.

@@ -94,7 +94,7 @@ int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file, 
             } catch (const isogloss::FileError& error) {
                 if (o.changed.empty()) throw;
                 throw isogloss::FileError(message(
-                    isogloss::cause_of(error.what()), "\nWith ", o.changed,
+                    error.text(), "\nWith ", o.changed,
                     " the text may be cut into another number of columns; give it about as many lines"));
             }
             if (trains) {

@@ -19,7 +19,6 @@ function(docs_program name selection pages)
     isogloss_links_core(docs_${name} ${tests_optimisation})
     target_compile_options(docs_${name} PRIVATE -Wno-sign-conversion)
     add_test(NAME docs/${name} COMMAND docs_${name} ${ARGN} WORKING_DIRECTORY ${place})
-    set_tests_properties(docs/${name} PROPERTIES LABELS docs)
 endfunction()
 
 docs_program(pages "" "${pages}")

@@ -37,7 +37,6 @@ struct Small {
     Logits<float> o = g.add<TiedSoftmax>("o", {}, e, E);
     Loss<float> l = g.add<CrossEntropy>("l", {}, o, y);
     std::vector<Token> words = {0, 1, 2, 3, 4, 0, 1, 2};
-    void forward() { g.forward(o, {x, TokenBlock{words.data(), 4, 2}}); }
 };
 
 /// Builds a model on a graph of such capacities and runs a small pass.
@@ -118,27 +117,6 @@ std::vector<Case> graph_cases() {
          [](Index n) {
              Small s;
              s.g.forward(s.o, {s.x, TokenBlock{s.words.data(), 1, n}});
-         }},
-        {"first of probabilities",
-         [](Index n) {
-             Small s;
-             s.forward();
-             std::vector<float> p(50);
-             s.g.head(s.o).probabilities(n, {p.data(), 2, 5});
-         }},
-        {"rows of probabilities",
-         [](Index n) {
-             Small s;
-             s.forward();
-             std::vector<float> p(50);
-             s.g.head(s.o).probabilities(0, {p.data(), n, 5});
-         }},
-        {"cols of probabilities",
-         [](Index n) {
-             Small s;
-             s.forward();
-             std::vector<float> p(50);
-             s.g.head(s.o).probabilities(0, {p.data(), 2, n});
          }},
         {"window",
          [](Index n) {

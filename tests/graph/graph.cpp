@@ -223,8 +223,6 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
     REQUIRE_THROWS_MATCHES(g.tokens("x", 5), UsageError, says("'x'", "already", "unique"));
     REQUIRE_THROWS_MATCHES(g.weight("a b", 1, 1, constant(0)), UsageError, says("no blank"));
     REQUIRE_THROWS_MATCHES(g.weight("W", 0, 1, constant(0)), UsageError, says("[0, 1]", "at least [1, 1]"));
-    REQUIRE_THROWS_MATCHES(g.tokens("none", 0), UsageError, says("vocabulary 0"));
-    REQUIRE_THROWS_MATCHES(g.input("u", 0), UsageError, says("width 0"));
     REQUIRE_THROWS_MATCHES(Graph<float>({.time = 0}), UsageError, says("time = 0"));
     REQUIRE_THROWS_MATCHES(Graph<float>({.budget = 0}), UsageError, says("budget = 0"));
     REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), UsageError,
@@ -251,15 +249,10 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
         return all;
     };
     CHECK(names("h.b, E") == "E h.b ");  // in the order of their making, each once
-    CHECK(names("h.*,h.W") == "h.W h.U h.b ");
-    CHECK(names("!E") == "h.W h.U h.b ");
     CHECK(names(" !h.b , !E ") == "h.W h.U ");
     CHECK(names("*, !h.*, h.U") == "E h.U ");
     REQUIRE_THROWS_MATCHES(g.parameters("E, h.V"), UsageError,
                            says("no name matches 'h.V'", "E, h.W, h.U, h.b"));
-    REQUIRE_THROWS_MATCHES(g.parameters("!F"), UsageError, says("no name matches 'F'"));
-    REQUIRE_THROWS_MATCHES(g.parameters("h.W, !h.*"), UsageError, says("no name matches 'h.W, !h.*'"));
-    REQUIRE_THROWS_MATCHES(g.parameters("E,"), UsageError, says("no name matches"));
     REQUIRE_THROWS_MATCHES(g.parameters(""), UsageError, says("no name matches ''"));
     CHECK(g.weight("h.U").rows == 4);
 }
@@ -269,7 +262,6 @@ TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     const auto forward = [&](TokenBlock in, TokenBlock out) { m.g.forward(m.l, {m.x, in}, {m.y, out}); };
     REQUIRE_THROWS_MATCHES(forward({words.data(), 8, 1}, target), UsageError,
                            says("'x'", "8 steps", "1 to 4 steps"));
-    REQUIRE_THROWS_MATCHES(forward({words.data(), 0, 1}, target), UsageError, says("0 steps"));
     REQUIRE_THROWS_MATCHES(forward({words.data(), 2, 2}, target), UsageError,
                            says("'y'", "4 steps", "2 and 2"));
     std::vector<Token> bad = words;
@@ -278,8 +270,6 @@ TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
                            says("'x'", "token 7", "step 2, column 1", "0 to 6"));
     bad[5] = -1;  // a target may be absent, an input may not
     REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError, says("token -1"));
-    bad[5] = -2;
-    REQUIRE_THROWS_MATCHES(forward(input, {bad.data(), 4, 2}), DataError, says("'y'", "token -2", "or -1"));
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), UsageError, says("'y'", "not given"));
     REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("call forward with this loss first"));
     REQUIRE_THROWS_MATCHES(forward({nullptr, 4, 2}, target), UsageError, says("'x'", "null"));

@@ -74,18 +74,6 @@ TEST_CASE("A pass that fails leaves no numbers of an earlier one to be read", "[
     REQUIRE_THROWS_MATCHES(m.g.result(m.l), UsageError, says("did not reach 'loss'"));
 }
 
-TEST_CASE("A temperature whose inverse is out of range is refused by its name", "[graph][errors]") {
-    Small m;
-    m.forward();
-    for (const double tau : {0.0, -1.0, 1e-320, HUGE_VAL, std::nan("")})
-        REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(tau), UsageError, says("found temperature"));
-    m.g.training(false);
-    m.forward();
-    const auto p = flat(m.g.head(m.o).probabilities(1e-30));  // within the range: all on the largest logit
-    CHECK(std::count(p.begin(), p.end(), 1.) == 2);
-    CHECK(std::count(p.begin(), p.end(), 0.) == 8);
-}
-
 TEST_CASE("A weight frozen or thawed between the passes takes part as it then is", "[graph][trained]") {
     Small m;
     m.forward();

@@ -34,8 +34,7 @@ void rounded_products(MatrixRef<const float> a, MatrixRef<const float> b, Matrix
     using kernel::Bf16Gemm, kernel::Int8Gemm;
     Bf16Gemm::product(a, b, 0.f, c, memory);
     kernel::Bf16Tiles::pack_b(b, packed);
-    Bf16Gemm::add_product(a, packed, c, memory);
-    Bf16Gemm::product(a, packed, scale, c, memory);
+    Bf16Gemm::product(a, packed, scale, 0, c, memory);
     Int8Gemm::pack(b, integers, scale);
     Int8Gemm::product(a, integers, scale, scale, 0, c, bytes);
 }

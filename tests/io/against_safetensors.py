@@ -21,7 +21,7 @@ except ImportError:
     if os.path.exists(INSTALLED) and not os.path.samefile(sys.prefix, os.path.dirname(os.path.dirname(INSTALLED))):
         os.execv(INSTALLED, [INSTALLED, "-B", *sys.argv])
     sys.exit("isogloss: there is no Python package safetensors, with which this test compares. No distribution has it: "
-             "'.ci/install build tests' installs it into build/python, as 'python3 -m venv build/python && "
+             "'.ci/install build full' installs it into build/python, as 'python3 -m venv build/python && "
              "build/python/bin/pip install safetensors' does in the root of the project")
 
 SIZES = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,

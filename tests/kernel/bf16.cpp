@@ -169,37 +169,34 @@ TEST_CASE("Products in bfloat16 are those of the rounded factors, whatever the s
                         for (Index j = n; j < n + 3; ++j)
                             REQUIRE(c[std::size_t(i * (n + 3) + j)] == before[std::size_t(i * (n + 3) + j)]);
                     if ((m > 40 && ta) || tb) continue;
-                    std::vector<Bf16> packed(static_cast<std::size_t>(Tiles::size_b(k, n))),
-                        rows(static_cast<std::size_t>(Tiles::size_a(m, k)));
-                    auto sum = normal(m * n, 4);
-                    const auto start = sum;
+                    std::vector<Bf16> packed(static_cast<std::size_t>(Tiles::size_b(k, n)));
                     Tiles::pack_b(b, packed.data());
-                    kernel::Bf16Gemm::add_product(a, packed.data(), {sum.data(), m, n}, rows.data());
-                    CHECK(is_product(a, b, 1, {start.data(), m, n}, {sum.data(), m, n}));
-                    if (ta) continue;
-                    const auto row = normal(n, 7);
-                    std::vector<float> from_row, from_none(start.size(), std::nanf("")),
-                        none(start.size(), 0);
-                    for (Index i = 0; i < m; ++i) from_row.insert(from_row.end(), row.begin(), row.end());
-                    kernel::Bf16Gemm::product(a, packed.data(), row.data(), {sum.data(), m, n},
-                                              memory.data());
-                    CHECK(is_product(a, b, 1, {from_row.data(), m, n}, {sum.data(), m, n}));
-                    kernel::Bf16Gemm::product(a, packed.data(), nullptr, {from_none.data(), m, n},
-                                              memory.data());
-                    CHECK(is_product(a, b, 1, {none.data(), m, n}, {from_none.data(), m, n}));
+                    const auto row = normal(n, 7), start = normal(m * n, 4);
+                    std::vector<float> rows, none(start.size(), 0), found(start.size(), std::nanf(""));
+                    for (Index i = 0; i < m; ++i) rows.insert(rows.end(), row.begin(), row.end());
+                    const auto product = [&](const float* begin, Index stride) {
+                        kernel::Bf16Gemm::product(a, packed.data(), begin, stride, {found.data(), m, n},
+                                                  memory.data());
+                        return MatrixRef<const float>(found.data(), m, n);
+                    };
+                    CHECK(is_product(a, b, 1, {none.data(), m, n}, product(nullptr, 0)));
+                    CHECK(is_product(a, b, 1, {rows.data(), m, n}, product(row.data(), 0)));
+                    found = start;
+                    CHECK(is_product(a, b, 1, {start.data(), m, n}, product(found.data(), n)));
                 }
 }
 
 TEST_CASE("A product in bfloat16 does not depend on the number of threads", "[kernel][bf16][threads]") {
     const auto a = normal(200 * 300, 1), b = normal(300 * 400, 2);
     std::vector<Bf16> packed(static_cast<std::size_t>(Tiles::size_b(300, 400))),
-        rows(static_cast<std::size_t>(Tiles::size_a(200, 300)));
+        memory(static_cast<std::size_t>(kernel::Bf16Gemm::workspace));
     Tiles::pack_b({b.data(), 300, 400}, packed.data());
     const auto products = [&] {
         std::vector<float> c(200 * 400), d(c);
         product<float>(Precision::bf16, {a.data(), 200, 300}, {b.data(), 300, 400}, 0.f,
                        {c.data(), 200, 400});
-        kernel::Bf16Gemm::add_product({a.data(), 200, 300}, packed.data(), {d.data(), 200, 400}, rows.data());
+        kernel::Bf16Gemm::product({a.data(), 200, 300}, packed.data(), nullptr, 0, {d.data(), 200, 400},
+                                  memory.data());
         return std::pair(c, d);
     };
     const auto one = products();

@@ -143,29 +143,6 @@ TEST_CASE("The gradient staged by forward is the one that backward computes", "[
     REQUIRE(apart(thrice, staged) < 1e-14);
 }
 
-TEST_CASE("A training pass stages the gradient wherever nothing counts in it yet", "[loss][fused_softmax]") {
-    using Condition = Parameter<double>::Condition;
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
-    CAPTURE(static_cast<int>(kind));
-    Tied m(kind);
-    const auto after_forward = [&] {
-        m.forward();
-        return m.g.parameter("E").condition;
-    };
-    REQUIRE(after_forward() == Condition::staged);
-    REQUIRE(after_forward() == Condition::staged);  // not committed, it is discarded and staged again
-    const auto& b = m.g.parameter("head.b");
-    const Numbers staged(b.gradient, b.gradient + V);
-    m.g.backward(m.l);
-    REQUIRE(gradient(m.g, "head.b") == staged);
-    REQUIRE(m.g.parameter("E").condition == Condition::dense);
-    REQUIRE(after_forward() == Condition::dense);
-    m.g.parameters().clear_gradients();
-    m.g.training(false);
-    REQUIRE(after_forward() == Condition::empty);
-}
-
 TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong to",
           "[loss][fused_softmax]") {
     // An update of one group clears the gradients of its own weights and leaves the others'.
@@ -279,100 +256,26 @@ TEST_CASE("Positions without a target cost nothing and send nothing back", "[los
     REQUIRE(flat(m.g.result(m.l).by_token()) == Numbers(T * B));
 }
 
-TEST_CASE("Two threads give what one gives, to rounding", "[loss][fused_softmax][threads]") {
+TEST_CASE("Threads change the rounding of sums alone, and those while a model is built change nothing",
+          "[loss][fused_softmax][threads]") {
     const Kind kind =
         GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
-    const int while_built = GENERATE(1, 2);
-    CAPTURE(static_cast<int>(kind), while_built);
+    const Index budget = GENERATE(Index{100'000}, Index{32} << 20);
+    CAPTURE(static_cast<int>(kind), budget);
     const Threads restored(1);
-    Tied one(kind);
-    threads(while_built);
-    Tied two(kind);
+    Tied one(kind, budget, 900);  // more words than a piece of the sum of dl/dh has
+    threads(16);
+    Tied many(kind, budget, 900);
+    REQUIRE(many.g.memory() == one.g.memory());
     threads(1);
     const Numbers expected = one.results();
-    threads(2);
-    const Numbers got = two.results();
-    REQUIRE(apart(got, expected) < 1e-14);
-    REQUIRE(two.results() == got);
-}
-
-TEST_CASE("Threads share the words of a large vocabulary", "[loss][fused_softmax][threads]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
-    CAPTURE(static_cast<int>(kind));
-    const Threads restored(1);
-    Tied m(kind, Index{32} << 20, 900);  // more words than a piece of the sum of dl/dh has
-    const Numbers expected = m.results();
+    REQUIRE(many.results() == expected);
     for (const int count : {2, 3}) {
         threads(count);
-        REQUIRE(apart(m.results(), expected) < 1e-13);
+        const Numbers got = one.results();
+        REQUIRE(apart(got, expected) < 1e-13);
+        REQUIRE(one.results() == got);
     }
-}
-
-namespace {
-
-// A loss that asks its head for something wrong in setup.
-template <class T> struct Asking {
-    struct Options {
-        HeadNeeds needs = {};
-        bool two_weights = false, undeclared = false;
-        Weight<T> words = {};
-    };
-    Options options;
-    FusedSoftmax<T> head;
-    Loss<T> l;
-    Weight<T> other;
-
-    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> one, Weight<T> two) {
-        other = two;
-        head.setup(s, o, y, options.needs, options.words);
-        head.also_writes(s, one);
-        if (options.two_weights) head.also_writes(s, two);
-        return l = s.loss();
-    }
-    void forward(Forward<T>& p) {
-        if (options.undeclared) head.forward(p, l, [&](LogitBlock<T>&) { head.weight_gradient(p, other); });
-        if (options.needs.word_logits) {
-            head.forward(p, l, [](LogitBlock<T>& block) {
-                std::fill_n(block.z.data, block.z.rows * block.z.cols, T(0));
-                std::fill_n(block.s.data, block.s.rows * block.s.cols, T(1));
-                block.word_gradient = true;
-            });
-        }
-        p.set(l, 0, 0);
-    }
-    template <class Quantity> void backward(Backward<T, Quantity>&) {}
-};
-
-}  // namespace
-
-TEST_CASE("A loss says how many arrays it needs and which weight it writes",
-          "[loss][fused_softmax][errors]") {
-    const auto asks = [](Asking<double>::Options options, Index rows = 0, bool frozen = false) {
-        Graph<double> g({.time = 1, .batch = 1});
-        const auto y = g.tokens("y", V);
-        const auto E = g.weight("E", V, n, uniform(1)), U = g.weight("U", V, n, uniform(1));
-        if (rows > 0) options.words = g.weight("words", rows, 3, uniform(1));
-        const auto o = g.add<TiedSoftmax>("head", {}, g.input("h", n), E);
-        const auto l = g.add<Asking>("loss", options, o, y, E, U);
-        if (frozen) g.parameters("E").trained(false);
-        const Token target = 1;
-        const Numbers h(n, 1);
-        g.forward(l, {y, {&target, 1, 1}}, {g.sequence("h"), h.data(), 1, 1});
-    };
-    const HeadNeeds words{.arrays = 2, .word_logits = true, .word_gradient = true};
-    REQUIRE_NOTHROW(asks({.needs = words}));
-    REQUIRE_NOTHROW(asks({.needs = words}, 0, true));
-    REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 0}}), UsageError, says("arrays = 0", "at least 1"));
-    REQUIRE_THROWS_MATCHES(asks({.needs = {.word_logits = true}}), UsageError,
-                           says("arrays = 1", "at least 2", "word_logits"));
-    REQUIRE_THROWS_MATCHES(asks({.needs = {.arrays = 2, .word_logits = true}}), UsageError,
-                           says("node 'loss'", "gradient of a block's words", "word_gradient"));
-    REQUIRE_THROWS_MATCHES(asks({.needs = words}, V - 1), UsageError,
-                           says("table 'words' has 10 rows", "one per word: 11"));
-    REQUIRE_THROWS_MATCHES(asks({.needs = words}, V), UsageError, says("'words' and 'E'", "one at most"));
-    REQUIRE_THROWS_MATCHES(asks({.two_weights = true}), UsageError, says("'E' and 'U'", "one at most"));
-    REQUIRE_THROWS_MATCHES(asks({.undeclared = true}), UsageError, says("gradient of 'U'", "also_writes"));
 }
 
 TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_softmax]") {
@@ -407,29 +310,11 @@ TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_so
 
 namespace {
 
-// A loss of one's own on lazy logits: half the squared distance of the logits to a one-hot vector.
-template <class Scalar> struct SquaredError {
+// A loss of one's own by blocks: half the squared distance of the logits to a one-hot vector.
+template <class Scalar> struct SquaredError : SoftmaxLoss<Scalar, SquaredError> {
     struct Options {};
     Options options;
-    FusedSoftmax<Scalar> head;
-    Loss<Scalar> l;
 
-    Loss<Scalar> setup(Setup<Scalar>& s, Logits<Scalar> o, Tokens y) {
-        head.setup(s, o, y);
-        return l = s.loss();
-    }
-    void forward(Forward<Scalar>& p) {
-        std::fill_n(p.by_token(l), p.rows(), 0.0);
-        const Index count = head.forward(p, l, [&](LogitBlock<Scalar>& block) { rows(p, block); });
-        double total = 0;
-        for (Index r = 0; r < p.rows(); ++r) total += p.by_token(l)[r];
-        p.set(l, total, count);
-    }
-    void backward(Backward<Scalar>& p) {
-        head.backward(p, l, [&](LogitBlock<Scalar>& block) { rows(p, block); });
-    }
-
-private:
     void rows(const Pass<Scalar>& p, LogitBlock<Scalar>& block) const {
         for (Index r = 0; r < block.z.rows; ++r) {
             Scalar* z = block.z.row(r);
@@ -437,9 +322,9 @@ private:
             double loss = 0;
             for (Index v = 0; v < block.z.cols; ++v) {
                 loss += 0.5 * double(z[v]) * double(z[v]);
-                if (block.gradient) z[v] *= static_cast<Scalar>(p.upstream(l));
+                if (block.gradient) z[v] *= static_cast<Scalar>(p.upstream(this->l));
             }
-            p.by_token(l)[block.position[r]] = loss;
+            p.by_token(this->l)[block.position[r]] = loss;
         }
     }
 };
@@ -451,17 +336,4 @@ TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss]
                 const auto o = g.template add<Softmax>("head", {.vocabulary = 6}, g.input("h", 3));
                 return g.template add<SquaredError>("loss", {}, o, g.tokens("y", 6));
             }) == "");
-}
-
-TEST_CASE("A loss without a modulus is refused by name when one is asked for",
-          "[loss][fused_softmax][modulus]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto h = g.input("h", 3);
-    const auto y = g.tokens("y", 6);
-    const auto l = g.add<SquaredError>("squares", {}, g.add<Softmax>("head", {.vocabulary = 6}, h), y);
-    const Numbers in = {1, 2, 3};
-    const Token target = 2;
-    g.forward(l, {h, in.data(), 1, 1}, {y, {&target, 1, 1}});
-    g.backward(l);
-    REQUIRE_THROWS_MATCHES(g.backward<Modulus>(l), UsageError, says("node 'squares' carries no modulus"));
 }

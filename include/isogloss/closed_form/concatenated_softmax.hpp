@@ -122,7 +122,7 @@ public:
     }
 
 private:
-    template <class... Parts> [[noreturn]] static void fail(const Parts&... why) {
+    template <class... Parts> [[noreturn]] static void fail(Parts... why) {
         throw UsageError("concatenated softmax: ", why...);
     }
     [[noreturn]] static void not_finite(Index example, double found, const Parameter<T>& E,

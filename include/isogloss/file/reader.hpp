@@ -93,7 +93,7 @@ public:
     }
 
     /// Reports a problem with the file: throws FileError "name: what".
-    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+    template <class... Parts> [[noreturn]] void refuse(Parts... what) const {
         throw FileError(name(), ": ", what...);
     }
 

@@ -25,8 +25,8 @@ template <class T> struct Source {
     Mask mask = {};        // if given, multiplies the input; one group for each equal block of columns of z
     T* masked = nullptr;   // [T, B, width], the input multiplied by one group of the mask
     T* squared = nullptr;  // W∘W, for the modulus
-    T* packed = nullptr;   // terms computed step by step: the matrix as PackedFactor lays it out
-    T* packed_rows = nullptr;     // and memory for the rows of one step
+    std::byte* memory = nullptr;  // terms computed step by step: for the matrix packed,
+    PackedMatrix<T> packed = {};
     std::uint64_t packed_at = 0;  // the pass it was packed in
 
     bool by_step() const { return when != When::sequence; }
@@ -115,66 +115,29 @@ private:
     Index column_;
 };
 
-/// The matrix of a term computed step by step, packed once per pass for all steps, in the precision of the pass.
-template <class T> struct PackedFactor {
-    /// Elements of T to pack a matrix [k, n] or its transpose, and up to `batch` rows that multiply it from the
-    /// left: for the matrix, and for the rows.
-    static std::pair<Index, Index> size(Precision precision, Index batch, Index k, Index n) {
-        using Packed = kernel::Packed<T>;
-        using Tiles = kernel::Bf16Tiles;
-        const Index exact = std::max(Packed::size(k, n), Packed::size(n, k));
-        if (precision == Precision::full) return {exact, 0};
-        return {std::max({exact, Tiles::size_b(k, n) / 2, Tiles::size_b(n, k) / 2}),
-                batch * Tiles::depth * Tiles::tiles(std::max(k, n))};
-    }
-
-    static void pack(Precision precision, MatrixRef<const T> b, T* packed) {
-        if constexpr (std::is_same_v<T, float>)
-            if (precision == Precision::bf16)
-                return kernel::Bf16Tiles::pack_b(b, reinterpret_cast<kernel::Bf16*>(packed));
-        kernel::Packed<T>::pack(b, packed);
-    }
-
-    /// C += A B for packed B and the rows of A from `first_column` of the batch on; `rows` is memory for them.
-    static void add_product(Precision precision, MatrixRef<const T> a, Index first_column, const T* packed,
-                            MatrixRef<T> c, [[maybe_unused]] T* rows) {
-        if constexpr (std::is_same_v<T, float>)
-            if (precision == Precision::bf16) {
-                using Tiles = kernel::Bf16Tiles;
-                // There are at most twice as many packed rows as rows, in half the bytes each.
-                rows += first_column * Tiles::depth * Tiles::tiles(a.cols);
-                return kernel::Bf16Gemm::add_product(a, reinterpret_cast<const kernel::Bf16*>(packed), c,
-                                                     reinterpret_cast<kernel::Bf16*>(rows));
-            }
-        kernel::Packed<T>::add_product(a, packed, c);
-    }
-};
-
-/// Packs the matrix of a term, unless already packed in this pass.
+/// Packs the matrix of a term in the precision of the pass, unless already packed in this pass.
 template <class T> void pack(const Store<T>& store, Source<T>& s, MatrixRef<const T> matrix) {
     if (s.packed_at == store.pass) return;
-    PackedFactor<T>::pack(store.products(), matrix, s.packed);
+    s.packed.pack(matrix, store.products(), s.memory);
     s.packed_at = store.pass;
 }
 
 /// Least number of steps for which it pays to pack a matrix for the few rows of each step.
 inline constexpr Index worth_packing = 4;
 
-/// c = beta c + a b for the whole matrix b of a term (or its transpose); the rows of a begin at `first_column`
-/// of the batch. On packed weights all rows use the packed matrix. Otherwise the few rows of one step use a matrix
-/// packed for the pass, if there are enough steps to pay for packing it; see kernel::Packed.
-template <class T> void multiply(const Store<T>& store, Source<T>& s, MatrixRef<const T> a,
-                                 MatrixRef<const T> b, Index first_column, T beta, MatrixRef<T> c) {
-    if (const auto* const packed = store.parameters[s.weight.id].packed) {  // evaluation: b as it is
-        if (beta == T(0)) packed->product(a, nullptr, c);
-        else packed->add_product(a, c);
-        return;
+/// c = beta c + a b for a matrix b of a term, or its transpose; beta is 0 or 1. On packed weights all rows use the packed
+/// matrix, if b is the `whole` of it. Otherwise the few rows of one step use a matrix packed for the pass, if there are
+/// enough steps to pay for packing it; see kernel::Packed.
+template <class T> void multiply(const Store<T>& store, Source<T>& s, bool whole, MatrixRef<const T> a,
+                                 MatrixRef<const T> b, T beta, MatrixRef<T> c) {
+    const auto* packed = whole ? store.parameters[s.weight.id].packed : nullptr;
+    if (!packed && whole && s.memory && store.time >= worth_packing && a.rows >= 2) {
+        pack(store, s, b);
+        packed = &s.packed;
     }
-    if (!s.by_step()) return product<T>(store.products(), a, b, beta, c);
-    if (!s.packed || store.time < worth_packing || a.rows < 2) return gemm<T>(T(1), a, b, beta, c);
-    pack(store, s, b);
-    if (beta == T(0)) std::fill_n(c.data, c.rows * c.cols, T(0));
-    PackedFactor<T>::add_product(store.products(), a, first_column, s.packed, c, s.packed_rows);
+    if (!packed) return product<T>(s.by_step() ? Precision::full : store.products(), a, b, beta, c);
+    if (beta == T(0)) packed->product(a, nullptr, c);
+    else packed->add_product(a, c);
 }
 
 /// z = beta z + a W for positions [first, first + count); positions of one step may be a part of the batch, which
@@ -185,9 +148,7 @@ template <class T> void add_term(Store<T>& store, const UnitsRecord<T>& u, Sourc
     const MatrixRef<T> z(store.value(u.z.id), store.rows(), u.width);
     const MatrixRef<const T> W = store[s.weight].values();
     term.products(first, count, [&](const TermProduct<T>& q) {
-        const auto in = term.input(q), w = term.matrix(q, W);
-        if (term.is_whole(q)) multiply(store, s, in, w, first_column, beta, q.of(z));
-        else product<T>(s.by_step() ? Precision::full : store.products(), in, w, beta, q.of(z));
+        multiply(store, s, term.is_whole(q), term.input(q), term.matrix(q, W), beta, q.of(z));
     });
 }
 
@@ -202,13 +163,8 @@ template <bool squared, class T> void add_term_to_input(Store<T>& store, const U
     if (term.masked() && beta == T(0)) std::fill_n(target, count * width, T(0));
     term.products(first, count, [&](const TermProduct<T>& q) {
         T* out = q.mask ? term.scratch() : target + (q.row - first) * width;
-        const auto w = t(term.matrix(q, W));
-        const T into = q.mask ? T(0) : beta;
-        if (term.is_whole(q))
-            multiply(store, s, q.of(dz), w, first_column, into, MatrixRef<T>(out, q.rows, width));
-        else
-            product<T>(s.by_step() ? Precision::full : store.products(), q.of(dz), w, into,
-                       {out, q.rows, width});
+        multiply(store, s, term.is_whole(q), q.of(dz), t(term.matrix(q, W)), q.mask ? T(0) : beta,
+                 MatrixRef<T>(out, q.rows, width));
         if (q.mask) kernel::add_multiplied_rows<squared>(q.rows, term.batch(q), width, out, q.mask, target);
     });
 }

@@ -83,7 +83,7 @@ public:
         for (int i = nodes_[node].first_seq; i < nodes_[node].last_seq; ++i)
             shapes += message(shapes.empty() ? "" : ", ", "'", store_.seqs[i].name, "' [", columns, ", ",
                               store_.seqs[i].width, "]");
-        throw UsageError("node '", store_.node_names[node], "', ", way, ": ", cause_of(error.what()),
+        throw UsageError("node '", store_.node_names[node], "', ", way, ": ", error.text(),
                          ". Arrays of one step are ", shapes, "; those of all ", steps,
                          " steps, p.at(z) in place of p.at(z, t), have ", steps * columns, " rows");
     }

@@ -67,6 +67,24 @@ template <class T> struct Feed {
         values = array.data() + array.data_offset();
         block = {nullptr, static_cast<Index>(array.shape()[0]), static_cast<Index>(array.shape()[1])};
     }
+    /// Anything else is refused by the compiler, in a sentence.
+    template <class A>
+    requires(!std::convertible_to<const A&, TokenBlock> &&
+             !std::convertible_to<const A&, std::span<const Token>> && !detail::StridedArray<A, Token>)
+        Feed(Tokens, const A&) {
+        static_assert(
+            sizeof(A) == 0,
+            "isogloss: tokens are fed as numbers of type Token, 32 bits: a vector or span of them, a "
+            "TokenBlock {data, time, batch}, or an array [time, batch], of an expression "
+            "xt::eval(expression)");
+    }
+    template <class A>
+    requires(!detail::StridedArray<A, T>) Feed(Seq<T>, const A&) {
+        static_assert(
+            sizeof(A) == 0,
+            "isogloss: a sequence is fed as numbers of the graph's scalar type: {input, data, time, "
+            "batch}, or an array [time, batch, width], of an expression xt::eval(expression)");
+    }
 
     Tokens tokens;
     Seq<T> seq;

@@ -18,11 +18,7 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
                                const PackedMatrix<T>* ready = nullptr) {
     using Skinny = kernel::SkinnyGemm<T>;
     const Index rows = Z.rows, V = Z.cols;
-    if (ready) {
-        const Index biased = rows - without_bias;
-        ready->product(H.rows_from(0, biased), b, Z.rows_from(0, biased));
-        return ready->product(H.rows_from(biased, without_bias), nullptr, Z.rows_from(biased, without_bias));
-    }
+    if (ready) return ready->product(H, b, Z, without_bias);
     for (Index r = 0; b && r < rows; ++r)
         if (r < rows - without_bias) std::copy_n(b, V, Z.row(r));
         else std::fill_n(Z.row(r), V, T(0));

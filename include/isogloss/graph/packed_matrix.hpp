@@ -2,8 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/graph/arena.hpp>
-#include <isogloss/kernel/bf16_gemm.hpp>
+#include <cstddef>
 #include <isogloss/kernel/int8_gemm.hpp>
 #include <isogloss/kernel/packed.hpp>
 #include <isogloss/linalg.hpp>
@@ -11,88 +10,84 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
-/// B [k, n] for products C = S + A B with A of few rows, where packing B anew would read and write all of it each
-/// time. Precision::full keeps T; bf16 and int8 (kernel::Bf16Gemm, kernel::Int8Gemm) are for float only.
+/// B [k, n] for products C = S + A B, where packing B anew would read and write all of it each time. It lies in
+/// memory that belongs to somebody else: an arena, scratch of a node, shared weights. Precision::full keeps T; bf16
+/// and int8 (kernel::Bf16Gemm, kernel::Int8Gemm) are for float only. Empty until packed.
 template <class T> class PackedMatrix {
 public:
     /// Whether there is a product of this precision with k terms.
     static bool serves(Precision precision, Index k) {
         if (precision == Precision::full) return true;
         if (!std::is_same_v<T, float>) return false;
-        using Tiles = kernel::Bf16Tiles;
         return precision == Precision::int8
-                   ? k <= kernel::Int8Gemm::most_terms
+                   ? k <= Int8::most_terms
                    : Tiles::tiles(k) * Tiles::depth * Tiles::most_rows <= kernel::Bf16Gemm::part_a;
     }
-
-    /// Packs b, which may be transposed, into memory of the arena. `precision` must satisfy serves(), and b be
-    /// finite. `who` is named if there is no memory.
-    PackedMatrix(MatrixRef<const T> b, Precision precision, Arena& arena, std::string_view who)
-        : precision_(precision), k_(b.height()), n_(b.width()) {
-        if constexpr (std::is_same_v<T, float>) {
-            using Int8 = kernel::Int8Gemm;
-            using Tiles = kernel::Bf16Tiles;
-            if (precision == Precision::int8) {
-                bytes_ = arena.template take<std::uint8_t>(Int8::size(k_, n_), who);
-                numbers_ = arena.template take<T>(Int8::padded(n_), who);
-                Int8::pack(b, bytes_, numbers_);
-                return;
-            }
-            if (precision == Precision::bf16) {
-                halves_ = arena.template take<kernel::Bf16>(Tiles::size_b(k_, n_), who);
-                Tiles::pack_b(b, halves_);
-                return;
-            }
-        }
-        numbers_ = arena.template take<T>(kernel::Packed<T>::size(k_, n_), who);
-        kernel::Packed<T>::pack(b, numbers_);
+    /// Bytes of memory for a matrix [k, n].
+    static Index bytes(Precision precision, Index k, Index n) {
+        if (precision == Precision::int8) return scales(n) + Int8::size(k, n);
+        if (precision == Precision::bf16) return Tiles::size_b(k, n) * Index{sizeof(kernel::Bf16)};
+        return kernel::Packed<T>::size(k, n) * Index{sizeof(T)};
     }
 
-    /// C = S + A B for A [m, k] and C [m, n]; S is `start`, one row [n] added to all rows, or 0 if null.
-    void product(MatrixRef<const T> a, const T* start, MatrixRef<T> c) const {
+    /// Packs b, which may be transposed, into `memory` of bytes(), 64-byte aligned. `precision` must satisfy
+    /// serves(); in int8 b must be finite.
+    void pack(MatrixRef<const T> b, Precision precision, std::byte* memory) {
+        precision_ = precision, memory_ = memory, n_ = b.width();
+        if (precision == Precision::full) return kernel::Packed<T>::pack(b, numbers());
         if constexpr (std::is_same_v<T, float>) {
-            if (precision_ == Precision::int8)
-                return kernel::Int8Gemm::product(a, bytes_, numbers_, start, 0, c, memory());
-            if (precision_ == Precision::bf16)
-                return kernel::Bf16Gemm::product(a, halves_, start, c, detail::bf16_memory(1));
+            const Index k = b.height();
+            if (precision == Precision::int8) return Int8::pack(b, rounded<std::uint8_t>(), numbers());
+            parallel(n_, 2 * Tiles::columns, n_, [&](Index first, Index last, Index) {
+                Tiles::pack_b(b.part(0, k, first, last - first),
+                              rounded<kernel::Bf16>() + Tiles::size_b(k, first));
+            });
         }
-        kernel::Packed<T>::product(a, numbers_, start, 0, c);
     }
+    explicit operator bool() const { return memory_ != nullptr; }
 
+    /// C = S + A B for A [m, k] and C [m, n]; rows of S are `start` [n], or 0 if it is null, and 0 in the last
+    /// `without_start` rows.
+    void product(MatrixRef<const T> a, const T* start, MatrixRef<T> c, Index without_start = 0) const {
+        if (precision_ == Precision::full)
+            return kernel::Packed<T>::product(a, numbers(), start, without_start, c);
+        const Index rows = c.rows - without_start;
+        multiply_rounded(a.rows_from(0, rows), start, 0, c.rows_from(0, rows));
+        multiply_rounded(a.rows_from(rows, without_start), nullptr, 0, c.rows_from(rows, without_start));
+    }
     /// C += A B.
     void add_product(MatrixRef<const T> a, MatrixRef<T> c) const {
-        if constexpr (std::is_same_v<T, float>) {
-            if (precision_ == Precision::int8)
-                return kernel::Int8Gemm::product(a, bytes_, numbers_, c.data, c.stride, c, memory());
-            if (precision_ == Precision::bf16) {
-                using Tiles = kernel::Bf16Tiles;
-                const Index some = kernel::Bf16Gemm::part_a / (Tiles::tiles(k_) * Tiles::depth) /
-                                   Tiles::most_rows * Tiles::most_rows;
-                for (Index i = 0, rows; i < c.rows; i += rows) {
-                    rows = std::min(some, c.rows - i);
-                    kernel::Bf16Gemm::add_product(a.rows_from(i, rows), halves_, c.rows_from(i, rows),
-                                                  detail::bf16_memory(1));
-                }
-                return;
-            }
-        }
-        kernel::Packed<T>::add_product(a, numbers_, c);
+        if (precision_ == Precision::full) return kernel::Packed<T>::add_product(a, numbers(), c);
+        multiply_rounded(a, c.data, c.stride, c);
     }
 
 private:
-    // Shared with products in bfloat16.
-    static std::byte* memory() {
-        using Int8 = kernel::Int8Gemm;
-        static_assert(Int8::part_a + Int8::most_terms + 4 <=
-                      kernel::Bf16Gemm::workspace * Index{sizeof(kernel::Bf16)});
-        return reinterpret_cast<std::byte*>(detail::bf16_memory(1));
+    using Int8 = kernel::Int8Gemm;
+    using Tiles = kernel::Bf16Tiles;
+
+    // C = S + A B; the rows of S are `stride` apart.
+    void multiply_rounded(MatrixRef<const T> a, const T* start, Index stride, MatrixRef<T> c) const {
+        if constexpr (std::is_same_v<T, float>) {
+            static_assert(Int8::part_a + Int8::most_terms + 4 <=
+                          kernel::Bf16Gemm::workspace * Index{sizeof(kernel::Bf16)});
+            kernel::Bf16* const memory = isogloss::detail::bf16_memory(1);
+            if (precision_ == Precision::bf16)
+                return kernel::Bf16Gemm::product(a, rounded<kernel::Bf16>(), start, stride, c, memory);
+            Int8::product(a, rounded<std::uint8_t>(), numbers(), start, stride, c,
+                          reinterpret_cast<std::byte*>(memory));
+        }
     }
 
-    Precision precision_;
-    Index k_, n_;
-    T* numbers_ = nullptr;            // the matrix, or the scales of its columns
-    kernel::Bf16* halves_ = nullptr;  // the matrix in bfloat16
-    std::uint8_t* bytes_ = nullptr;   // the matrix in int8
+    static Index scales(Index n) { return Int8::padded(n) * Index{sizeof(float)}; }
+    // The matrix in T or, in int8, the scales of its columns, behind which it lies.
+    T* numbers() const { return reinterpret_cast<T*>(memory_); }
+    template <class R> R* rounded() const {
+        return reinterpret_cast<R*>(memory_ + (precision_ == Precision::int8 ? scales(n_) : 0));
+    }
+
+    Precision precision_ = Precision::full;
+    Index n_ = 0;
+    std::byte* memory_ = nullptr;
 };
 
 }}}  // namespace isogloss::graph

@@ -130,7 +130,7 @@ public:
         this->split_batch(
             *this,
             [&](auto&, auto& s) {
-                if (s.packed) graph::pack<T>(this->store_, s, this->store_[s.weight].values());
+                if (s.memory) graph::pack<T>(this->store_, s, this->store_[s.weight].values());
             },
             f);
     }
@@ -201,7 +201,7 @@ public:
         this->split_batch(
             *this,
             [&](auto& u, auto& s) {
-                if (s.packed) graph::pack<T>(this->store_, s, t(matrix(s)));
+                if (s.memory) graph::pack<T>(this->store_, s, t(matrix(s)));
                 // Cleared now, so that no part clears what another has added.
                 this->store_.adjoint(u.z.id, quantity);
                 this->store_.adjoint(s.input.id, quantity);

@@ -262,7 +262,7 @@ public:
     const std::string& name_of(Tokens x) const { return own(x).name; }
 
     /// Refuses a request: throws UsageError "node 'name': message".
-    template <class... Parts> [[noreturn]] void fail(const Parts&... why) const {
+    template <class... Parts> [[noreturn]] void fail(Parts... why) const {
         throw UsageError(who(), ": ", why...);
     }
     /// Throws UsageError unless an option of the node lies between `low` and `high`; see isogloss::require.
@@ -348,11 +348,13 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
         if (setup_.gradients()) source.masked = setup_.scratch({store.capacity_rows(), width});
     }
     if (source.by_step() && x.id < 0 && store.capacity.time >= graph::worth_packing &&
-        !store[source.weight].packed) {
-        const auto [matrix, rows] =
-            graph::PackedFactor<T>::size(store.precision, store.capacity.batch, width, record.width);
-        source.packed = setup_.scratch(matrix);
-        source.packed_rows = setup_.scratch(rows);
+        !store[source.weight].packed &&
+        graph::PackedMatrix<T>::serves(store.precision, std::max(width, record.width))) {
+        Index bytes = 0;  // of the matrix or its transpose, in training or evaluation
+        for (const Precision precision : {Precision::full, store.precision})
+            for (const auto& [k, n] : {std::pair{width, record.width}, std::pair{record.width, width}})
+                bytes = std::max(bytes, graph::PackedMatrix<T>::bytes(precision, k, n));
+        source.memory = setup_.template scratch<std::byte>(bytes);
     }
     if (store.moduli) source.squared = setup_.scratch(store[source.weight].size());
     record.sources.push_back(source);

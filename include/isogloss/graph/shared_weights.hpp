@@ -51,16 +51,17 @@ public:
     void pack(const std::string& name, bool transposed, Precision precision) {
         for (Parameter<T>& p : weights_) {
             auto& packed = transposed ? p.packed_transpose : p.packed;
-            const MatrixRef<const T> values = p.values();
-            if (p.name != name || packed ||
-                !graph::PackedMatrix<T>::serves(precision, transposed ? p.cols : p.rows))
+            const MatrixRef<const T> values = p.values(), matrix = transposed ? t(values) : values;
+            if (p.name != name || packed || !graph::PackedMatrix<T>::serves(precision, matrix.height()))
                 continue;
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
                 throw NumericError("packed_weights: the weight '", name, "' is ", p.value[bad], " at row ",
                                    bad / p.cols, ", column ", bad % p.cols, "; expected finite numbers");
             if (!packed_) packed_ = std::make_shared<Packed>();
-            packed_->matrices.emplace_back(transposed ? t(values) : values, precision, packed_->memory,
-                                           message("packed weight '", name, "'"));
+            const Index bytes = graph::PackedMatrix<T>::bytes(precision, matrix.height(), matrix.width());
+            auto* const memory =
+                packed_->memory.template take<std::byte>(bytes, message("packed weight '", name, "'"));
+            packed_->matrices.emplace_back().pack(matrix, precision, memory);
             packed = &packed_->matrices.back();
         }
     }
@@ -76,12 +77,6 @@ public:
 
     /// Seed of the graph whose weights these are.
     std::uint64_t seed() const { return seed_; }
-    /// Their names, in order of creation.
-    std::vector<std::string> names() const {
-        std::vector<std::string> all;
-        for (const auto& p : weights_) all.push_back(p.name);
-        return all;
-    }
 
     /// The weight of a given name and shape, without a gradient. Throws UsageError that lists the names, or gives
     /// the actual shape.

@@ -164,11 +164,11 @@ private:
         place_ = place;
         return true;
     }
-    template <class... Parts> bool stop(const Parts&... what) {
+    template <class... Parts> bool stop(Parts... what) {
         problem = message(what...);
         return false;
     }
-    template <class... Parts> bool stop_at_tensor(const Parts&... what) {
+    template <class... Parts> bool stop_at_tensor(Parts... what) {
         return stop("tensor ", in_quotes(entry().tensor.name), what...);
     }
     bool wrong(const char* found) {

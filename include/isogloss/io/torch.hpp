@@ -136,7 +136,7 @@ private:
         std::vector<T> numbers;
     };
 
-    template <class... Parts> void fault(const Parts&... what) { faults_ += "\n    " + message(what...); }
+    template <class... Parts> void fault(Parts... what) { faults_ += "\n    " + message(what...); }
 
     void read(const TorchLayer& l, const TorchPart& part) {
         Parameter<T>* const p = parameter_of(g_, l, part);

@@ -240,7 +240,7 @@ public:
                           " is not finite");
     }
 
-    file::Reader in;  ///< the file
+    file::Reader in;      ///< the file
     WordVectors vectors;  ///< the vectors read so far
 
 private:

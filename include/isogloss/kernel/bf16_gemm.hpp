@@ -45,39 +45,29 @@ struct Bf16Gemm {
         });
     }
 
-    /// C += A B for A [m, k] of few rows and B [k, n] packed as a whole by Bf16Tiles::pack_b. `memory` holds
-    /// Bf16Tiles::size_a(m, k) elements. The panels of B are shared by threads().
-    static void add_product(MatrixRef<const float> a, const Bf16* packed, MatrixRef<float> c, Bf16* memory) {
-        const Index rows = Tiles::panel_rows(c.rows), k = a.width(), n = c.cols;
-        const bool shared = double(c.rows) * double(k) * double(n) >= 4e6;
-        Tiles::pack_a(a, rows, memory);
-        parallel(n, 2 * Tiles::columns, shared ? n : 1, [&](Index first, Index last, Index) {
-            with_bf16_micro(rows, [&](const auto& micro) {
-                const MatrixRef<float> part = c.columns(first, last - first);
-                multiply(micro, memory, rows, packed + Tiles::size_b(k, first), k, part, part);
-            });
-        });
-    }
-
-    /// C = A B + 1 startᵀ for A [m, k], B [k, n] packed as a whole by Bf16Tiles::pack_b, and a row start [n] or
-    /// null for 0. `memory` is as in product(). The panels of B are shared by threads().
-    static void product(MatrixRef<const float> a, const Bf16* packed, const float* start, MatrixRef<float> c,
-                        Bf16* memory) {
+    /// C = S + A B for A [m, k] and B [k, n] packed as a whole by Bf16Tiles::pack_b. `start` points to S, or is null
+    /// for S = 0; it may be C. Its rows are `start_stride` apart, 0 for one row added to all. `memory` is as in the
+    /// other product(). threads() share the panels of B.
+    static void product(MatrixRef<const float> a, const Bf16* packed, const float* start, Index start_stride,
+                        MatrixRef<float> c, Bf16* memory) {
         if (c.rows == 0) return;
         const Index k = a.width(), rows = Tiles::panel_rows(c.rows), numbers = Tiles::tiles(k) * Tiles::depth,
                     // As much of A as there is room for; of B what also stays in the cache, or two panels.
             mc = std::max(rows, part_a / numbers / rows * rows), pair = 2 * Tiles::columns,
                     nc = std::max(pair, part_b / numbers / pair * pair);
+        const bool shared = double(c.rows) * double(k) * double(c.cols) >= 4e6;
         for (Index i = 0; i < c.rows; i += mc) {
             const Index height = std::min(mc, c.rows - i);
-            Tiles::pack_a(a.rows_from(i, height), rows, memory);
-            parallel(c.cols, pair, c.cols, [&](Index first, Index last, Index) {
+            Tiles::pack_a(a.part(i, height, 0, k), rows, memory);
+            parallel(c.cols, pair, shared ? c.cols : 1, [&](Index first, Index last, Index) {
                 with_bf16_micro(rows, [&](const auto& micro) {
                     for (Index j = first; j < last; j += nc) {
                         const MatrixRef<float> part =
                             c.rows_from(i, height).columns(j, std::min(nc, last - j));
-                        multiply(micro, memory, rows, packed + Tiles::size_b(k, j), k,
-                                 start ? Start(start + j, part.rows, part.cols, 0) : Start{}, part);
+                        const Start begin =
+                            start ? Start(start + i * start_stride + j, part.rows, part.cols, start_stride)
+                                  : Start{};
+                        multiply(micro, memory, rows, packed + Tiles::size_b(k, j), k, begin, part);
                     }
                 });
             });

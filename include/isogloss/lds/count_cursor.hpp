@@ -30,7 +30,7 @@ class DamagedCounts : public FileError {
 class CountRun {
 public:
     explicit CountRun(std::string path) : path_(std::move(path)) {
-        file::InputFile in = file::open_regular(path_, "cannot read");
+        file::InputFile in = file::open_regular(path_);
         const CountRunHeader expected;
         if (in.bytes() < Index{sizeof header_} || !read_whole(in, &header_, sizeof header_) ||
             header_.magic != expected.magic)
@@ -59,7 +59,7 @@ public:
     Index bytes() const { return sections_.back().begin + sections_.back().bytes; }  ///< its size
 
     /// Throws DamagedCounts with the path and what is wrong.
-    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+    template <class... Parts> [[noreturn]] void refuse(Parts... what) const {
         throw DamagedCounts("'", path_, "' is damaged, or not a file of spilled counts: ", what...);
     }
 
@@ -111,7 +111,7 @@ public:
     CountRunCursor(const CountRun& run, Index k, Index buffer)
         : run_(&run),
           section_(run.section(k)),
-          file_(file::open_regular(run.path(), "cannot read")),
+          file_(file::open_regular(run.path())),
           unread_(section_.bytes),
           left_(section_.pairs) {
         buffer_.resize(static_cast<std::size_t>(std::max<Index>(64, std::min(buffer, unread_))));

@@ -243,8 +243,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         return {LagCounts::from_parts(options, std::move(occurrences), std::move(lags)),
                 std::move(vocabulary)};
     } catch (const UsageError& error) {
-        const std::string what = error.what(), opening = "isogloss: LagCounts: ";
-        refuse(what.starts_with(opening) ? what.substr(opening.size()) : what);
+        refuse(error.text());
         throw;
     }
 }
@@ -361,7 +360,7 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     try {
         it.system.whitening = Whitening::of_frequencies(std::move(mu), file.scalar<double>("mass"));
     } catch (const DataError& error) {
-        throw FileError(file.name(), ": invalid frequencies: ", cause_of(error.what()));
+        throw FileError(file.name(), ": invalid frequencies: ", error.text());
     }
     it.singular_values = file.values<double>("singular_values");
     it.log_likelihoods = file.values<double>("log_likelihoods");

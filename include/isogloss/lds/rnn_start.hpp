@@ -113,7 +113,7 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
             return g.parameter(name);
         } catch (const UsageError& error) {
             throw UsageError(
-                who, ": ", cause_of(error.what()),
+                who, ": ", error.text(),
                 ". Name the parameters in RnnStart; \"\" as input, recurrent, bias or output_bias "
                 "leaves what another cell than Rnn does not have, as .input = \"\"");
         }

@@ -4,7 +4,6 @@
 #include <isogloss/loss/softmax_loss.hpp>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -63,27 +62,16 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> table) {
         weigh(s, o.vocabulary);
         E = table;
-        const Index row = o.vocabulary * Index{sizeof(T)};
-        // Allows for later passes too: the number of threads may be set after the model is built.
-        row_count_ = std::clamp<Index>(std::max<Index>(threads(), std::thread::hardware_concurrency()), 1,
-                                       std::max<Index>(1, s.budget(s.table(o)) / row / 8));
+        const Index V = o.vocabulary;
+        row_count_ = std::clamp<Index>(s.budget(s.table(o)) / (V * Index{sizeof(T)}) / 8, 1, most_rows);
         const bool through = options.differentiate_target && s.has_gradient(E);
-        head.setup(s, o, y,
-                   {.arrays = through ? 3 : 2,
-                    .word_logits = true,
-                    .word_gradient = through,
-                    .bytes_a_row = Index{3 * sizeof(double) + sizeof(T)},
-                    .bytes_a_position = Index{sizeof(double)},
-                    .bytes = row_count_ * row},
-                   E);
-        const Index rows = head.block_rows();
-        shift_ = s.template scratch<double>(rows);
-        target_sum_ = s.template scratch<double>(rows);
-        target_entropy_ = s.template scratch<double>(rows);
-        target_max_ = s.scratch(rows);
-        surprise_ = s.template scratch<double>(s.capacity().time * s.capacity().batch);
-        rows_ = s.scratch(row_count_ * o.vocabulary);
-        return l = s.loss();
+        return l = head.setup(s, o, y, {E, through}, [&](BlockMemory<T>& memory, Index rows) {
+            memory.take(shift_, rows), memory.take(target_max_, rows);
+            memory.take(target_sum_, rows), memory.take(target_entropy_, rows);
+            if (through) memory.take(differences_, rows * V);
+            memory.take(rows_, row_count_ * V);
+            memory.take(surprise_, s.capacity().time * s.capacity().batch);
+        });
     }
 
     void forward(Forward<T>& p) {
@@ -99,8 +87,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
 
     /// A block of rows, see SoftmaxLoss.
     void rows(Pass<T>& p, LogitBlock<T>& block) {
-        const bool through = options.differentiate_target && block.gradient && p.is_trained(E);
-        if (through) differences(block);
+        if (block.word_gradient) differences(block);
         soft_targets(block);
         const double upstream = p.upstream(l), tau = options.temperature;
         double* by_token = p.by_token(l);
@@ -131,7 +118,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                 z[y] -= static_cast<T>(upstream * hard);
             }
         });
-        if (through) through_target(p, block);
+        if (block.word_gradient) through_target(p, block);
     }
 
 private:
@@ -169,10 +156,10 @@ private:
     void differences(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
         parallel(V, 256, V, [&](Index first, Index last, Index) {
-            for (Index g = 0, r = 0, end; g < block.words; ++g, r = end) {
+            for (Index g = 0, r = 0, end; g < block.s.rows; ++g, r = end) {
                 for (end = r; end < block.z.rows && block.group[end] == g;) ++end;
                 kernel::sum_of_differences(first, last, end - r, block.s.row(g), block.z.row(r), V,
-                                           head.extra(2) + g * V);
+                                           differences_ + g * V);
             }
         });
     }
@@ -181,7 +168,7 @@ private:
     void soft_targets(const LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const T inverse = static_cast<T>(1 / options.temperature);
-        parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+        parallel(block.s.rows, 4, block.s.rows, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g) {
                 T* row = block.s.row(g);
                 const T m = target_max_[g] = kernel::row_max(V, row);
@@ -198,19 +185,21 @@ private:
     void through_target(Pass<T>& p, LogitBlock<T>& block) {
         const Index V = block.z.cols;
         const double tau = options.temperature, scale = p.upstream(l) * soft / tau;
-        for (Index g = 0; g < block.words; ++g) target_entropy_[g] = 0;  // reused for Σ shift
+        for (Index g = 0; g < block.s.rows; ++g) target_entropy_[g] = 0;  // reused for Σ shift
         for (Index r = 0; r < block.z.rows; ++r) target_entropy_[block.group[r]] += shift_[r];
-        parallel(block.words, 4, block.words, [&](Index first, Index last, Index) {
+        parallel(block.s.rows, 4, block.s.rows, [&](Index first, Index last, Index) {
             for (Index g = first; g < last; ++g)
                 kernel::through_softmax(V, static_cast<T>(scale / target_sum_[g]), block.s.row(g),
-                                        static_cast<T>(1 / tau), head.extra(2) + g * V,
+                                        static_cast<T>(1 / tau), differences_ + g * V,
                                         static_cast<T>(target_entropy_[g]));
         });
-        block.word_gradient = true;
     }
 
-    T *rows_ = nullptr, *target_max_ = nullptr;
+    // Threads that share the rows of a block; each has a row of its own, of rows_ [row_count_, V].
+    static constexpr Index most_rows = 16;
     Index row_count_ = 1;
+    T *rows_ = nullptr, *target_max_ = nullptr;
+    T* differences_ = nullptr;  // [words, V]
     bool careful_ = false;  // the weight is so large that the rounding of a difference would show in the loss
     double *target_sum_ = nullptr, *target_entropy_ = nullptr, *shift_ = nullptr;
     double* surprise_ = nullptr;  // -log p(y_t) of every position [T, B]

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/graph/node.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <isogloss/loss/block_plan.hpp>
-#include <isogloss/loss/packed_table.hpp>
 #include <isogloss/loss/sparse_gradient.hpp>
 #include <isogloss/loss/staged_gradient.hpp>
 #include <span>
@@ -22,15 +23,17 @@ template <class T> struct LogitBlock {
     const Index* position = nullptr;
     bool gradient = false;  ///< whether the derivative is wanted
 
-    // With HeadNeeds::word_logits: the distinct targets of the rows, in order,
-    Index words = 0;               ///< how many there are
-    const Token* word = nullptr;   ///< [words]
-    const Index* group = nullptr;  ///< [rows]: target[r] is word[group[r]]
+    // With TargetWords: rows are sorted by target, and the distinct targets of the block are numbered in this order.
+    MatrixRef<T> s = {};           ///< [words, V]: E e_y of every distinct target y, without a bias; if
+                                   ///< `word_gradient`, d l / d s times upstream on exit
+    const Index* group = nullptr;  ///< [rows]: the number of the row's target
+    bool word_gradient = false;    ///< whether the derivative is wanted
+};
 
-    // and the products of a table with its own rows `word`, without the bias.
-    MatrixRef<T> s =
-        {};  ///< [words, V]: E e_{word[g]} on entry; if `word_gradient`, d l / d s times upstream
-    bool word_gradient = false;  ///< set by the loss: `s` holds a derivative (ignored for an untrained table)
+/// The table E [V, m] of a loss that also uses the products of E with its own rows of the targets.
+template <class T> struct TargetWords {
+    Weight<T> table = {};         ///< empty: the loss uses none
+    bool differentiated = false;  ///< whether the loss differentiates them, if the table is trained
 };
 
 /// A term c Var_p(w_i) of a loss's modulus, p = softmax(o / τ).
@@ -43,9 +46,8 @@ struct FisherTerm {
 /// loss and both gradient products, one block of rows at a time. The logits never exist as a [T·B, V] array.
 ///
 /// All memory of a loss, its own arrays included, stays within the graph's budget, down to a block of one
-/// row. Apart from a packed table, kept samples and what the loss itself needs whatever the block, it exceeds 18 MiB
-/// only for blocks of up to 64 rows or where the table is at least twice as large.
-/// Positions that are not predicted cost nothing.
+/// row. Apart from what does not depend on the rows of a block it exceeds 17 MiB only for blocks of up to 64 rows or where
+/// the table is at least twice as large. Positions that are not predicted cost nothing.
 ///
 /// In a training pass in which the loss is requested, forward computes dl/dz while the logits are available,
 /// then both products, part of the vocabulary at a time, so that each part of dl/dz and of the table is read
@@ -63,134 +65,68 @@ struct FisherTerm {
 /// A loss that treats one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
-    /// With HeadNeeds::word_logits `words` is the table [V, m] of those products, by default the head's; with
-    /// HeadNeeds::word_gradient another one counts as also_writes().
-    void setup(Setup<T>& s, Logits<T> o, Tokens y, HeadNeeds needs = {}, Weight<T> words = {}) {
+    /// Returns the loss. `own` takes the loss's own arrays for blocks of up to so many rows, see BlockMemory.
+    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, TargetWords<T> words = {},
+                  const std::function<void(BlockMemory<T>&, Index rows)>& own = {}) {
         if (y.vocabulary != o.vocabulary)
             s.fail("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
                    "' one of ", y.vocabulary, "; they must agree");
-        if (needs.arrays < 1 + needs.word_logits)
-            s.fail("found arrays = ", needs.arrays, ", expected at least ", 1 + needs.word_logits,
-                   ": the logits",
-                   needs.word_logits ? ", and with word_logits the products of the words" : "");
-        logits_ = o;
-        targets_ = y;
-        hidden_ = s.hidden(o);
-        words_.wanted = needs.word_logits;
-        words_.table = words.id < 0 ? s.table(o) : words;
-        words_.apart = words_.wanted && !(words_.table == s.table(o));
-        words_.differentiated = words_.wanted && needs.word_gradient;
-        if (words_.apart && words.rows != o.vocabulary)
-            s.fail("the table '", s.name_of(words), "' has ", words.rows,
+        if (words.table.id >= 0 && words.table.rows != o.vocabulary)
+            s.fail("the table '", s.name_of(words.table), "' has ", words.table.rows,
                    " rows, expected one per word: ", o.vocabulary);
-        if (words_.apart && words_.differentiated) also_writes(s, words);
-        const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width;
-        const Index budget = words_.apart ? s.budget(s.table(o), words) : s.budget(s.table(o));
-        const double epsilon = s.epsilon();
-        const Index waiting = epsilon > 0 ? SparseGradient<T>::waiting(capacity, epsilon, budget) : 0;
-        if (words_.apart) {  // they take no part in the head's products
-            needs.word_logits = false;
-            needs.bytes_a_row += words.cols * Index{sizeof(T)} + Index{sizeof(Token) + sizeof(Index)};
-        }
-        if (epsilon > 0) {
-            const Index copies =
-                words_.differentiated ? 2 : 1;  // rows of dl/dz and dl/ds for a row of a block
-            needs.bytes_a_row += copies * SparseGradient<T>::bytes_a_row(o.vocabulary, epsilon);
-            needs.bytes_a_position += copies * SparseGradient<T>::bytes_a_position;
-            needs.bytes += copies * SparseGradient<T>::bytes(o.vocabulary, waiting);
-        }
-        // Packs both tables if there is memory and it pays, else the one for which there is, the head's first.
-        const auto plan = [&](Index packed) {
-            HeadNeeds all = needs;
-            all.bytes += packed;
-            plan_ = {all, o.vocabulary, n, capacity, budget};
-            return packed == 0 ||
-                   PackedTable<T>::pays(s.precision(), plan_.rows(), plan_.states_of(plan_.rows()), capacity);
-        };
-        Index packed =
-                  s.is_packed(s.table(o)) ? 0 : PackedTable<T>::bytes(s.precision(), o.vocabulary, n, budget),
-              packed_words = words_.apart ? PackedTable<T>::bytes(s.precision(), o.vocabulary, words.cols,
-                                                                  budget - packed / 5 * 8)
-                                          : 0;
-        if (!plan(packed + packed_words) && !plan(packed + (packed_words = 0))) plan(packed = 0);
-        memory_.pool = s.scratch(plan_.size(plan_.rows()));
-        table_.setup(s, packed);
-        words_.packed.setup(s, packed_words);
-        words_.vectors = s.scratch(words_.apart ? plan_.rows() * words.cols : 0);
-        memory_.squares = s.scratch(2 * plan_.tile * n);
-        memory_.order = s.template scratch<Index>(capacity);
-        memory_.targets = s.template scratch<Token>(capacity);
-        if (epsilon > 0) {
-            sparse_.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
-            if (words_.differentiated)
-                words_.sparse.setup(s, plan_.rows(), capacity, o.vocabulary, epsilon, waiting);
-        }
-        memory_.words = s.template scratch<Token>(words_.wanted ? plan_.rows() : 0);
-        memory_.groups = s.template scratch<Index>(words_.wanted ? plan_.rows() : 0);
-    }
-
-    /// Maximum number of rows of a block.
-    Index block_rows() const { return plan_.rows(); }
-    /// Array number k ≥ 1 of the current block, [rows, V].
-    T* extra(Index k) const { return memory_.pool + plan_.array(k, block_.rows); }
-    /// Declares in setup a further weight that the loss differentiates (besides the head's table and bias); it may
-    /// be one.
-    void also_writes(Setup<T>& s, Weight<T> w) {
-        if (also_.id >= 0 && !(also_ == w))
-            s.fail("declares the weights '", s.name_of(also_), "' and '", s.name_of(w),
-                   "' besides those of its head, expected one at most");
-        also_ = w;
-        s.uses(w);
-    }
-    /// The gradient of a weight, for use in f, as (matrix, beta): the caller adds to beta times the matrix,
-    /// beta 0 or 1. Its data are null if the weight is not trained (Pass::is_trained) or absent.
-    std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) {
-        return w.id >= 0 && p.is_trained(w) ? staged_.weight(p, w) : std::pair<MatrixRef<T>, T>{};
+        logits_ = o, targets_ = y, hidden_ = s.hidden(o);
+        states_.table = s.table(o), words_.table = words.table;
+        has_words_ = words.table.id >= 0;
+        apart_ = has_words_ && !(words.table == states_.table);
+        differentiated_ = has_words_ && words.differentiated;
+        if (apart_ && differentiated_) s.uses(words.table);
+        plan(s, own);
+        return loss_ = s.loss();
     }
 
     /// Calls f(LogitBlock<T>&) for every block; f stores the loss of each row in its place and, if
     /// block.gradient is set, d l / d z times p.upstream(l) in block.z. Returns the number of predicted
     /// positions.
-    template <class RowLoss> Index forward(Forward<T>& p, Loss<T> l, RowLoss&& f) {
+    template <class RowLoss> Index forward(Forward<T>& p, RowLoss&& f) {
         arrange(p);
-        loss_ = l;
         const auto& head = p.head(logits_);
+        states_.bias = head.bias;
         run(p,
-            staged_.stage(p, p.training() && p.upstream(l) != 0, head.node, hidden_,
-                          {head.table, head.bias, also_}),
+            staged_.stage(p, p.training() && p.upstream(loss_) != 0, head.node, hidden_,
+                          {head.table, head.bias, apart_ && differentiated_ ? words_.table : Weight<T>{}}),
             f);
         return count_;
     }
 
     /// Commits the gradient staged by forward, or computes it now.
-    template <class RowLoss> void backward(Backward<T, Gradient>& p, Loss<T> l, RowLoss&& f) {
-        if (p.upstream(l) == 0 || count_ == 0 || staged_.commit(p)) return;
+    template <class RowLoss> void backward(Backward<T, Gradient>& p, RowLoss&& f) {
+        if (p.upstream(loss_) == 0 || count_ == 0 || staged_.commit(p)) return;
         run(p, p.adjoint_data(hidden_), f);
     }
 
     /// Φ(h_i) += |upstream| Σ_k c_k Var_{p_k}(w_i), the Fisher norm of a change of h_i through its effect on
     /// the predictions.
-    void modulus(Backward<T, Modulus>& p, Loss<T> l, std::span<const FisherTerm> terms) {
-        const auto E = p.parameter(p.head(logits_).table).values();
+    void modulus(Backward<T, Modulus>& p, std::span<const FisherTerm> terms) {
         const Index n = hidden_.width, V = logits_.vocabulary;
         T* phi = p.adjoint_data(hidden_);
-        table_.pack(E, p.precision(), count_);
+        start(p, nullptr);
+        const MatrixRef<const T> E = p.parameter(states_.table).values();
         for (Index first = 0, rows; first < count_; first += rows) {
-            rows = std::min(plan_.tile, plan_.next(count_ - first));
+            rows = std::min(tile, next(count_ - first));
             for (const FisherTerm& term : terms) {
-                LogitBlock<T> block = at(p, first, rows);
-                compute_logits(p, block, false);
+                const LogitBlock<T> block = at(first, rows);
+                each_table(false, [&](Sets sets) { multiply(p, sets); });
                 for (Index r = 0; r < rows; ++r)
                     kernel::softmax(V, block.z.row(r), static_cast<T>(term.inverse_temperature));
-                const MatrixRef<T> mean(states(), rows, n), square(memory_.squares + plan_.tile * n, rows, n);
+                const MatrixRef<T> mean(states_.memory, rows, n), square(squares_ + tile * n, rows, n);
                 gemm<T>(T(1), block.z, E, T(0), mean);
-                for (Index v = 0; v < V; v += plan_.tile) {  // squares of a few table rows at a time
-                    const Index some = std::min(plan_.tile, V - v);
-                    for (Index i = 0; i < some * n; ++i) memory_.squares[i] = E.row(v)[i] * E.row(v)[i];
-                    gemm<T>(T(1), block.z.columns(v, some), {memory_.squares, some, n}, v == 0 ? T(0) : T(1),
+                for (Index v = 0; v < V; v += tile) {  // squares of a few table rows at a time
+                    const Index some = std::min(tile, V - v);
+                    for (Index i = 0; i < some * n; ++i) squares_[i] = E.row(v)[i] * E.row(v)[i];
+                    gemm<T>(T(1), block.z.columns(v, some), {squares_, some, n}, v == 0 ? T(0) : T(1),
                             square);
                 }
-                const T c = static_cast<T>(std::abs(p.upstream(l)) * term.weight);
+                const T c = static_cast<T>(std::abs(p.upstream(loss_)) * term.weight);
                 for (Index r = 0; r < rows; ++r)
                     for (Index i = 0; i < n; ++i)
                         phi[block.position[r] * n + i] +=
@@ -201,122 +137,224 @@ public:
 
 private:
     using Skinny = kernel::SkinnyGemm<T>;
+    using Packed = graph::PackedMatrix<T>;
 
-    T* states() const { return memory_.pool + plan_.states(block_.rows); }
+    // Rows of a block that are products of a table with rows of another matrix, the hidden states or the vectors of the
+    // targets. Where both sets have one table, their products are one, and its memory is that of the states.
+    struct RowSet {
+        Weight<T> table = {}, bias = {};
+        SparseGradient<T> sparse = {};
+        T *memory = nullptr, *left = nullptr;  // for the vectors [rows, n], and these packed
+        T* sums = nullptr;                     // [pieces, rows, n]: parts of the gradient of the vectors
+        std::byte* packed_memory = nullptr;
+        Index packed_bytes = 0;
+        Packed packed = {};
+
+        // Of a pass: row r is the product of row index[r] of `source`, whose gradient is added to that row of `adjoint`.
+        MatrixRef<const T> source = {};
+        T* adjoint = nullptr;
+        const Packed* ready = nullptr;  // the table packed, or null
+        Index first_draw = 0;           // the row's random number is that of the position, counted from here
+
+        // Of a block.
+        MatrixRef<T> z = {};
+        MatrixRef<const T> vectors = {};
+        const Index *index = nullptr, *position = nullptr;
+    };
+    using Sets = std::span<RowSet* const>;
+
+    // Calls f with the sets of each table; with those of words if wanted.
+    template <class F> void each_table(bool with_words, F&& f) {
+        RowSet* const both[] = {&states_, &words_};
+        if (with_words && !apart_) return f(Sets(both));
+        f(Sets(both).first(1));
+        if (with_words) f(Sets(both).last(1));
+    }
+
+    // --- setup ------------------------------------------------------------------------------------------
+
+    // Chooses the size of blocks and what is packed, and takes all memory.
+    void plan(Setup<T>& s, const std::function<void(BlockMemory<T>&, Index)>& own) {
+        const Index capacity = s.capacity().time * s.capacity().batch, n = hidden_.width,
+                    V = logits_.vocabulary, row = V * Index{sizeof(T)},
+                    budget = s.budget(states_.table, apart_ ? words_.table : Weight<T>{});
+        const Index sums = std::min(height(capacity), Skinny::most(n)) * n;
+        pieces_ = std::min(most_pieces, budget / 8 / (sums * Index{sizeof(T)}));
+        const auto list = [&](BlockMemory<T>& memory, Index rows) {
+            memory.template count<double>(capacity);  // the loss by position
+            memory.take(order_, capacity), memory.take(target_, capacity);
+            memory.take(squares_, 2 * tile * n);
+            memory.take(block_, (has_words_ ? 2 : 1) * rows * V);
+            memory.take(states_.memory, height(rows) * n);
+            memory.take(states_.sums, pieces_ * sums);
+            if (Skinny::Micro::wide)
+                memory.take(states_.left,
+                            Skinny::size(std::min(height(rows), Skinny::most_transposed(n)), n));
+            if (apart_) memory.take(words_.memory, rows * words_.table.cols);
+            if (has_words_)
+                for (Index** array : {&word_, &word_position_, &group_}) memory.take(*array, rows);
+            memory.take(states_.packed_memory, states_.packed_bytes);
+            memory.take(words_.packed_memory, words_.packed_bytes);
+            if (s.epsilon() > 0) states_.sparse.take(memory, rows, capacity, V, s.epsilon(), budget);
+            if (s.epsilon() > 0 && differentiated_)
+                words_.sparse.take(memory, rows, capacity, V, s.epsilon(), budget);
+            if (own) own(memory, rows);
+        };
+        const auto bytes = [&](Index rows) {
+            BlockMemory<T> memory;
+            list(memory, rows);
+            return memory.bytes();
+        };
+        const auto choose = [&](Index for_states, Index for_words) {
+            states_.packed_bytes = for_states, words_.packed_bytes = for_words;
+            rows_ = detail::most_rows(std::clamp<Index>(budget / row, 1, capacity), budget, row * n, bytes);
+            return for_states + for_words == 0 || packing_pays(s.precision(), capacity);
+        };
+        // Packs both tables if there is memory and it pays, else the one for which there is, the head's first.
+        const auto fitting = [&](Weight<T> table, Index most) {
+            const Index needed = Packed::bytes(s.precision(), table.cols, V);
+            return Packed::serves(s.precision(), table.cols) && needed <= most / 8 * 5 ? needed : 0;
+        };
+        const Index for_states = s.is_packed(states_.table) ? 0 : fitting(states_.table, budget),
+                    for_words = apart_ ? fitting(words_.table, budget - for_states / 5 * 8) : 0;
+        if (!choose(for_states, for_words) && !choose(for_states, 0)) choose(0, 0);
+        precision_ = s.precision();
+        BlockMemory<T> memory(&s);
+        list(memory, rows_);
+    }
+
+    // Whether a table packed once per pass pays: in bfloat16 unless little memory is left for blocks, in T with AVX2
+    // for blocks of few rows, for which BLAS would pack it again and again. Measured: positions from which packing takes
+    // less time than it saves, rows from which a block is no thinner for the memory taken, and rows of products beyond which
+    // BLAS is as fast.
+    bool packing_pays(Precision precision, Index capacity) const {
+        if (precision == Precision::bf16) return rows_ >= std::min<Index>(capacity, 8);
+        return sizeof(kernel::Lanes<T>) == 32 && capacity >= worth_packing && rows_ >= 32 &&
+               height(rows_) <= 384;
+    }
+
+    // Most rows of the product with the head's table for a block of so many rows.
+    Index height(Index rows) const { return (has_words_ && !apart_ ? 2 : 1) * rows; }
+    // With fewer words than rows, a block may fill a lane group where twice the rows would not.
+    Index next(Index left) const {
+        constexpr Index lanes = Skinny::Micro::lanes;
+        return detail::next_rows(left, rows_, height(1) == 1 ? lanes : std::max<Index>(1, lanes / 2));
+    }
+
+    // --- blocks -----------------------------------------------------------------------------------------
 
     // Which positions are predicted, and in which order.
     void arrange(Pass<T>& p) {
         const Token* y = p.data(targets_);
-        Index* order = memory_.order;
         count_ = 0;
         for (Index r = 0; r < p.rows(); ++r)
-            if (y[r] >= 0) order[count_++] = r;
-        if (words_.wanted)
-            std::sort(order, order + count_,
+            if (y[r] >= 0) order_[count_++] = r;
+        if (has_words_)
+            std::sort(order_, order_ + count_,
                       [y](Index a, Index b) { return y[a] != y[b] ? y[a] < y[b] : a < b; });
-        for (Index r = 0; r < count_; ++r) memory_.targets[r] = y[order[r]];
-        in_place_ = !words_.wanted && count_ == p.rows();
+        for (Index r = 0; r < count_; ++r) target_[r] = y[order_[r]];
+        in_place_ = !has_words_ && count_ == p.rows();
     }
 
     // Runs all blocks. With dh [T·B, n] the gradient is also computed and added to it.
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
-        if (count_ > 0) {
-            table_.pack(p.parameter(p.head(logits_).table).values(), p.precision(), count_);
-            if (words_.apart) words_.packed.pack(p.parameter(words_.table).values(), p.precision(), count_);
-        }
-        sparse_.clear(), words_.sparse.clear();
+        start(p, dh);
+        const bool word_gradient = dh && differentiated_ && p.is_trained(words_.table);
         for (Index first = 0, rows; first < count_; first += rows) {
-            rows = plan_.next(count_ - first);
-            LogitBlock<T> block = at(p, first, rows);
-            block.gradient = dh != nullptr;
-            compute_logits(p, block, words_.wanted && !words_.apart);
-            if (words_.apart) compute_word_logits(p, block);
+            rows = next(count_ - first);
+            LogitBlock<T> block = at(first, rows);
+            block.gradient = dh != nullptr, block.word_gradient = word_gradient;
+            each_table(has_words_, [&](Sets sets) { multiply(p, sets); });
             f(block);
-            if (dh) gradients(p, block, dh);
-            if (sparse_.full() || words_.sparse.full()) sparse_gradients(p, dh);
+            if (dh)
+                each_table(word_gradient, [&](Sets sets) {
+                    if (!sample(p, sets)) add_gradients(p, sets);
+                });
+            if (states_.sparse.full() || words_.sparse.full()) add_sampled_gradients(p);
         }
-        sparse_gradients(p, dh);
+        add_sampled_gradients(p);
     }
 
-    // A block without its logits; its hidden states, and below them its words of the same table, are in `block_.states`.
-    LogitBlock<T> at(Pass<T>& p, Index first, Index rows) {
-        const Index n = hidden_.width;
-        const T* h = p.data(hidden_);
-        block_.rows = rows;
-        if (!in_place_)
-            for (Index r = 0; r < rows; ++r)
-                std::copy_n(h + memory_.order[first + r] * n, n, states() + r * n);
-        block_.states = {in_place_ ? h + first * n : states(), rows, n};
-        LogitBlock<T> block{.z = {memory_.pool, rows, logits_.vocabulary},
-                            .target = memory_.targets + first,
-                            .position = memory_.order + first};
-        if (!words_.wanted) return block;
-        block.word = memory_.words, block.group = memory_.groups;
-        for (Index r = 0; r < rows; ++r) {
-            if (r == 0 || block.target[r] != block.target[r - 1])
-                memory_.words[block.words++] = block.target[r];
-            memory_.groups[r] = block.words - 1;
+    void start(Pass<T>& p, T* dh) {
+        states_.source = {p.data(hidden_), p.rows(), hidden_.width};
+        states_.adjoint = dh, states_.first_draw = first_draw;
+        if (has_words_) {
+            const auto& table = p.parameter(words_.table);
+            words_.source = table.values(), words_.adjoint = table.gradient;
+            words_.first_draw = first_draw + p.rows_in_batch();
         }
+        each_table(apart_, [&](Sets sets) {
+            RowSet& set = *sets.front();
+            const auto& table = p.parameter(set.table);
+            set.ready = table.packed_transpose;
+            const bool pays = precision_ == Precision::bf16 || count_ >= worth_packing;
+            if (!set.packed_memory || p.precision() != precision_ || !pays || count_ == 0) return;
+            set.packed.pack(t(MatrixRef<const T>(table.values())), precision_, set.packed_memory);
+            set.ready = &set.packed;
+        });
+        states_.sparse.clear(), words_.sparse.clear();
+    }
+
+    // A block without its logits.
+    LogitBlock<T> at(Index first, Index rows) {
+        states_.z = {block_, rows, logits_.vocabulary};
+        states_.index = states_.position = order_ + first;
+        LogitBlock<T> block{
+            .z = states_.z, .target = target_ + first, .position = order_ + first, .group = group_};
+        if (!has_words_) return block;
+        Index words = 0;
+        for (Index r = 0; r < rows; ++r) {
+            if (r == 0 || block.target[r] != block.target[r - 1]) {
+                word_position_[words] = block.position[r];  // the first of the word here
+                word_[words++] = block.target[r];
+            }
+            group_[r] = words - 1;
+        }
+        words_.z = block.s = {states_.z.row(rows), words, logits_.vocabulary};
+        words_.index = word_, words_.position = word_position_;
         return block;
     }
 
-    // Z = H Eᵀ + b and, with words of the same table, S = U Eᵀ for the vectors U of the distinct targets, in the rows
-    // below Z.
-    void compute_logits(Pass<T>& p, LogitBlock<T>& block, bool with_words) {
-        const auto& head = p.head(logits_);
-        const MatrixRef<const T> E = p.parameter(head.table).values();
-        const Index n = hidden_.width, V = logits_.vocabulary, rows = block.z.rows;
-        if (with_words) {
-            block.s = {block.z.row(rows), block.words, V};
-            for (Index g = 0; g < block.words; ++g)
-                std::copy_n(E.row(block.word[g]), n, states() + (rows + g) * n);
-            block_.states.rows += block.words;
-        }
-        const T* const bias = head.bias.id >= 0 ? p.parameter(head.bias).value : nullptr;
-        const MatrixRef<T> Z(block.z.data, block_.states.rows, V);
-        if (table_.is_packed()) return table_.logits(block_.states, bias, Z, Z.rows - rows);
-        graph::logits<T>(block_.states, E, bias, Z, memory_.pool + plan_.packed(rows), Z.rows - rows,
-                         p.precision(), p.parameter(head.table).packed_transpose);
+    // Z = X Eᵀ + b for the vectors X of all sets, one below the other; b in the rows of the first.
+    void multiply(Pass<T>& p, Sets sets) {
+        RowSet& set = *sets.front();
+        const auto& table = p.parameter(set.table);
+        Index rows = 0;
+        for (const RowSet* part : sets)
+            for (Index r = 0; r < part->z.rows; ++r, ++rows)
+                if (!in_place_)
+                    std::copy_n(part->source.row(part->index[r]), table.cols, set.memory + rows * table.cols);
+        set.vectors = {in_place_ ? set.source.row(set.index[0]) : set.memory, rows, table.cols};
+        graph::logits<T>(
+            set.vectors, table.values(), set.bias.id >= 0 ? p.parameter(set.bias).value : nullptr,
+            {set.z.data, rows, set.z.cols}, set.left, rows - set.z.rows, p.precision(), set.ready);
     }
 
-    // S = U Eᵀ for words of a table of their own, likewise below Z.
-    void compute_word_logits(Pass<T>& p, LogitBlock<T>& block) {
-        const MatrixRef<const T> E = p.parameter(words_.table).values();
-        const MatrixRef<T> U(words_.vectors, block.words, E.cols);
-        for (Index g = 0; g < block.words; ++g) std::copy_n(E.row(block.word[g]), E.cols, U.row(g));
-        block.s = {block.z.row(block.z.rows), block.words, block.z.cols};
-        if (words_.packed.is_packed()) words_.packed.logits(U, nullptr, block.s, 0);
-        else product<T>(p.precision(), U, t(E), T(0), block.s);
+    // --- gradients --------------------------------------------------------------------------------------
+
+    // The gradient of a weight as (matrix, beta): to add to beta times the matrix. Its data are null if the weight is not
+    // trained or there is none.
+    std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) {
+        return w.id >= 0 && p.is_trained(w) ? staged_.weight(p, w) : std::pair<MatrixRef<T>, T>{};
     }
 
-    // The gradients of a block, from all entries of dl/dz and dl/ds or from a sample that waits for other blocks.
-    void gradients(Pass<T>& p, const LogitBlock<T>& block, T* dh) {
-        if (block.word_gradient && !words_.differentiated)
-            throw UsageError("node '", p.name(),
-                             "': found the gradient of a block's words, expected none without "
-                             "HeadNeeds::word_gradient in setup");
-        const bool words = block.word_gradient && p.is_trained(words_.table), below = words && !words_.apart;
-        if (!sample(p, block, below)) dense_gradients(p, block, below, dh);
-        if (words && words_.apart && !sample_words(p, block)) dense_word_gradients(p, block);
-    }
-
-    // From dl/dz and, below it, dl/ds if wanted: both go through the same two products.
-    void dense_gradients(Pass<T>& p, const LogitBlock<T>& block, bool with_words, T* dh) {
-        const auto& head = p.head(logits_);
-        const Index n = hidden_.width, V = logits_.vocabulary,
-                    rows = block.z.rows + (with_words ? block.words : 0);
-        const MatrixRef<const T> dl(block.z.data, rows, V), h(block_.states.data, rows, n);
-        const auto [dE, beta] = weight_gradient(p, head.table);
-        const MatrixRef<const T> E = p.parameter(head.table).values();
-        Index pieces = 1;
-        T* sums = states();
-        if (rows > Skinny::most(n) || p.precision() == Precision::bf16) {
-            if (dE.data) product<T>(p.precision(), t(dl), h, beta, dE);
-            product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the states are no longer needed
+    // From all entries of dl/dz of the sets, one below the other: dE += (dl/dz)ᵀ X, and to the rows of X (dl/dz) E.
+    void add_gradients(Pass<T>& p, Sets sets) {
+        RowSet& set = *sets.front();
+        const MatrixRef<const T> E = p.parameter(set.table).values();
+        const Index n = E.cols, V = E.rows;
+        Index rows = 0, pieces = 1;
+        for (const RowSet* part : sets) rows += part->z.rows;
+        const MatrixRef<const T> dl(set.z.data, rows, V), X(set.vectors.data, rows, n);
+        const auto [dE, beta] = weight_gradient(p, set.table);
+        T* sums = set.memory;
+        if (rows > Skinny::most(n) || p.precision() == Precision::bf16 || !set.sums) {
+            if (dE.data) product<T>(p.precision(), t(dl), X, beta, dE);
+            product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the vectors are no longer needed
         } else {
             constexpr Index part = 384;  // columns of dl/dz that stay in cache while both products read them
-            pieces = piece_count(V, part, plan_.threads_at_most());
-            sums = memory_.pool + plan_.partial(block_.rows);
+            pieces = piece_count(V, part, pieces_);
+            sums = set.sums;
             // threads() may be set to less meanwhile: a piece that is not run adds nothing.
             if (pieces > 1) std::fill_n(sums, pieces * rows * n, T(0));
             parallel(V, part, pieces, [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
@@ -325,123 +363,77 @@ private:
                     some = std::min(part, last - v);
                     const MatrixRef<const T> dz = dl.columns(v, some);
                     detail::multiply<T>(T(1), dz, E.rows_from(v, some), v == first ? T(0) : T(1), sum);
-                    if (dE.data) detail::gemm_serial<T>(T(1), t(dz), h, beta, dE.rows_from(v, some));
+                    if (dE.data) detail::gemm_serial<T>(T(1), t(dz), X, beta, dE.rows_from(v, some));
                 }
             });
         }
-        for (Index r = 0; r < rows; ++r) {
-            T* to = r < block.z.rows ? dh + block.position[r] * n : dE.row(block.word[r - block.z.rows]);
-            for (Index piece = 0; piece < pieces; ++piece) kernel::add(n, sums + (piece * rows + r) * n, to);
-        }
-        const auto [db, bias_beta] = weight_gradient(p, head.bias);
+        Index row = 0;
+        for (const RowSet* part : sets)
+            for (Index r = 0; r < part->z.rows; ++r, ++row)
+                for (Index piece = 0; piece < pieces; ++piece)
+                    kernel::add(n, sums + (piece * rows + row) * n, part->adjoint + part->index[r] * n);
+        const auto [db, bias_beta] = weight_gradient(p, set.bias);
         if (!db.data) return;
-        if (bias_beta == T(0)) std::fill_n(db.data, db.cols, T(0));
-        kernel::add_column_sums(block.z.rows, db.cols, block.z.data, db.data);
+        if (bias_beta == T(0)) std::fill_n(db.data, V, T(0));
+        kernel::add_column_sums(set.z.rows, V, set.z.data, db.data);
     }
 
-    // From dl/ds of words of a table of their own: dE += (dl/ds)ᵀ U, and the row of each word += (dl/ds) E.
-    void dense_word_gradients(Pass<T>& p, const LogitBlock<T>& block) {
-        const MatrixRef<const T> E = p.parameter(words_.table).values();
-        const MatrixRef<T> U(words_.vectors, block.words, E.cols);
-        const auto [dE, beta] = weight_gradient(p, words_.table);
-        product<T>(p.precision(), t(block.s), U, beta, dE);
-        product<T>(p.precision(), block.s, E, T(0), U);  // the vectors are no longer needed
-        for (Index g = 0; g < block.words; ++g) kernel::add(E.cols, U.row(g), dE.row(block.word[g]));
-    }
-
-    static constexpr Index first_draw = Index{1} << 48;  // random numbers that no loss uses itself
-
-    // Samples a block's dl/dz and, if wanted, dl/ds, from which its gradients are computed later; false where the
-    // dense products are at least as fast.
-    bool sample(Pass<T>& p, const LogitBlock<T>& block, bool with_words) {
+    // Samples dl/dz of the sets, from which the gradients are computed later; false where the products of all entries
+    // are at least as fast. A word in several blocks has a row in each.
+    bool sample(Pass<T>& p, Sets sets) {
         if (!(p.epsilon() > 0)) return false;
         const auto random = p.random();
-        double expected = sparse_.draw(block.z, p.upstream(loss_), [&](Index r) {
-            return random.uniform(first_draw + p.row_in_batch(block.position[r]));
-        });
-        if (with_words) expected += draw_words(p, block);
-        if (!sampling_pays(p, expected, block.z.rows + (with_words ? block.words : 0))) return false;
-        sparse_.keep(block.z.rows, [&](Index r) { return block.position[r]; });
-        if (with_words) keep_words(block);
-        return true;
-    }
-    // The same for dl/ds alone.
-    bool sample_words(Pass<T>& p, const LogitBlock<T>& block) {
-        if (!(p.epsilon() > 0) || !sampling_pays(p, draw_words(p, block), block.words)) return false;
-        keep_words(block);
-        return true;
-    }
-
-    // A word in several blocks has a row in each: it uses the random number of its first position here.
-    double draw_words(Pass<T>& p, const LogitBlock<T>& block) {
-        const auto random = p.random();
-        return words_.sparse.draw(block.s, p.upstream(loss_), [&](Index r) {
-            const auto at = std::lower_bound(block.group, block.group + block.z.rows, r) - block.group;
-            return random.uniform(first_draw + p.rows_in_batch() + p.row_in_batch(block.position[at]));
-        });
-    }
-    void keep_words(const LogitBlock<T>& block) {
-        words_.sparse.keep(block.words, [&](Index r) { return block.word[r]; });
-    }
-    // The share of entries up to which sampling pays was measured (docs/performance.md).
-    bool sampling_pays(const Pass<T>& p, double expected, Index rows) const {
+        double expected = 0, rows = 0;
+        for (RowSet* set : sets) {
+            expected += set->sparse.draw(set->z, p.upstream(loss_), [&](Index r) {
+                return random.uniform(set->first_draw + p.row_in_batch(set->position[r]));
+            });
+            rows += double(set->z.rows);
+        }
+        // The share of entries up to which sampling pays was measured (docs/performance.md).
         const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8,
                      V = double(logits_.vocabulary);
-        return expected < std::min(share * V, V / 2 - kernel::sample_lanes) * double(rows);
+        if (!(expected < std::min(share * V, V / 2 - kernel::sample_lanes) * rows)) return false;
+        for (RowSet* set : sets) set->sparse.keep(set->z.rows, set->index);
+        return true;
     }
 
     // The gradients of all blocks sampled since the last call.
-    void sparse_gradients(Pass<T>& p, T* dh) {
-        const Index V = logits_.vocabulary, n = hidden_.width;
-        if (!sparse_.empty()) {
-            const auto& head = p.head(logits_);
-            const MatrixRef<const T> E = p.parameter(head.table).values();
-            const auto [dE, beta] = weight_gradient(p, head.table);
-            const auto [db, bias_beta] = weight_gradient(p, head.bias);
+    void add_sampled_gradients(Pass<T>& p) {
+        for (RowSet* set : {&states_, &words_}) {
+            if (set->sparse.empty()) continue;
+            const MatrixRef<const T> E = p.parameter(set->table).values();
+            const auto [dE, beta] = weight_gradient(p, set->table);
+            const auto [db, bias_beta] = weight_gradient(p, set->bias);
             if (dE.data || db.data)
-                sparse_.table_gradient(V, {p.data(hidden_), p.rows(), n}, dE, beta, db.data, bias_beta,
-                                       memory_.pool);
-            sparse_.add_state_gradient(E, [&](Index position) { return dh + position * n; });
+                set->sparse.table_gradient(E.rows, set->source, dE, beta, db.data, bias_beta, block_);
+            set->sparse.add_state_gradient(E, set->adjoint);
+            set->sparse.clear();
         }
-        if (!words_.sparse.empty()) {
-            const MatrixRef<const T> E = p.parameter(words_.table).values();
-            const auto [dE, beta] = weight_gradient(p, words_.table);
-            words_.sparse.table_gradient(V, E, dE, beta, nullptr, T(1), memory_.pool);
-            words_.sparse.add_state_gradient(E, [dE = dE](Index word) { return dE.row(word); });
-        }
-        sparse_.clear(), words_.sparse.clear();
     }
 
+    static constexpr Index tile = 64;            // rows of the table and of a block at a time, for a modulus
+    static constexpr Index most_pieces = 16;     // into which threads divide the sum over the vocabulary
+    static constexpr Index worth_packing = 128;  // positions
+    static constexpr Index first_draw = Index{1} << 48;  // random numbers that no loss uses itself
+
     Logits<T> logits_;
-    Loss<T> loss_;  // of the pass
+    Loss<T> loss_;
     Tokens targets_;
     Seq<T> hidden_;
-    Weight<T> also_;  // see also_writes()
-    BlockPlan<T> plan_;
-    PackedTable<T> table_;
+    bool has_words_ = false, apart_ = false,
+         differentiated_ = false;            // apart: of another table than the head's
+    Precision precision_ = Precision::full;  // of training
+    Index rows_ = 1, pieces_ = 0;            // of a block, and of its sums; at most
+    RowSet states_, words_;
     StagedGradient<T> staged_;
-    SparseGradient<T> sparse_;  // from dl/dz
-    struct {
-        bool wanted = false, differentiated = false;  // see HeadNeeds
-        bool apart = false;                           // of a table other than the head's
-        Weight<T> table;
-        PackedTable<T> packed;     // apart
-        SparseGradient<T> sparse;  // from dl/ds
-        T* vectors = nullptr;      // apart: [rows, m], of the words of the current block
-    } words_;
-    struct {
-        T *pool = nullptr, *squares = nullptr;  // see BlockPlan; [2, tile, n] for a modulus
-        Index* order = nullptr;                 // [T, B]: predicted positions
-        Token* targets = nullptr;               // [T, B]: and their targets
-        Token* words = nullptr;                 // of the current block, see LogitBlock
-        Index* groups = nullptr;                // see words
-    } memory_;
+
+    T *block_ = nullptr, *squares_ = nullptr;  // [rows, V], and [words, V] below; [2, tile, n] for a modulus
+    Index* order_ = nullptr;                   // [T, B]: predicted positions,
+    Token* target_ = nullptr;                  // and their targets
+    Index *word_ = nullptr, *word_position_ = nullptr, *group_ = nullptr;  // [rows], of the current block
     Index count_ = 0;        // of the pass: predicted positions,
     bool in_place_ = false;  // and whether those are all, in the order of the hidden states
-    struct {
-        Index rows = 0;
-        MatrixRef<const T> states;  // hidden states, and below them words of the same table
-    } block_;                       // current
 };
 
 }}  // namespace isogloss

@@ -1,7 +1,6 @@
 /// @file loss/softmax_loss.hpp  Base of softmax losses: a loss defines only its cost of a row.
 #pragma once
 
-#include <concepts>
 #include <isogloss/loss/fused_softmax.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
@@ -14,17 +13,6 @@ template <class T> struct LogitRow {
     Index position;    ///< t·B + b
     double upstream;   ///< factor of the derivative: the weight of this loss in the requested one
     bool gradient;     ///< whether the derivative is wanted; if not, z is unspecified on exit
-};
-
-/// The loss defines the cost of a row.
-template <class L, class T>
-concept HasRow = requires(const L& loss, const LogitRow<T>& r) {
-    { loss.row(r) } -> std::convertible_to<double>;
-};
-/// The loss defines the terms of its modulus.
-template <class L>
-concept HasFisher = requires(const L& loss) {
-    std::span<const FisherTerm>{loss.fisher()};
 };
 
 /// A node for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss defines the cost of a row:
@@ -53,16 +41,13 @@ public:
     FusedSoftmax<T> head;
     Loss<T> l;
 
-    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
-        head.setup(s, o, y);
-        return l = s.loss();
-    }
+    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) { return l = head.setup(s, o, y); }
 
     /// Returns the loss, summed over the positions.
     double forward(Forward<T>& p) {
         double* by_token = p.by_token(l);
         std::fill_n(by_token, p.rows(), 0.0);
-        const Index count = head.forward(p, l, [&](LogitBlock<T>& block) { own().rows(p, block); });
+        const Index count = head.forward(p, [&](LogitBlock<T>& block) { own().rows(p, block); });
         double total = 0;
         for (Index r = 0; r < p.rows(); ++r) total += by_token[r];
         p.set(l, total, count);
@@ -71,16 +56,20 @@ public:
 
     // `Self` is Own<T>: here clang 14 finds members of a template parameter, but not those of a base.
     template <class Quantity, class Self = Own<T>>
-    void backward(Backward<T, Quantity>& p) requires(Backward<T, Quantity>::is_gradient || HasFisher<Self>) {
+    void backward(Backward<T, Quantity>& p) requires(Backward<T, Quantity>::is_gradient ||
+                                                     requires(const Self& loss) {
+                                                         std::span<const FisherTerm>{loss.fisher()};
+                                                     }) {
         if constexpr (Backward<T, Quantity>::is_gradient)
-            head.backward(p, l, [&](LogitBlock<T>& block) { own().rows(p, block); });
-        else head.modulus(p, l, own().fisher());
+            head.backward(p, [&](LogitBlock<T>& block) { own().rows(p, block); });
+        else head.modulus(p, own().fisher());
     }
 
     /// A block of rows: their losses go to p.by_token(l), their derivatives replace the logits.
     void rows(const Pass<T>& p, LogitBlock<T>& block) {
-        static_assert(HasRow<Own<T>, T>,
-                      "isogloss: a SoftmaxLoss needs `double row(const LogitRow<T>&) const`");
+        static_assert(
+            requires(const Own<T>& loss, const LogitRow<T>& r) { double(loss.row(r)); },
+            "isogloss: a SoftmaxLoss needs `double row(const LogitRow<T>&) const`");
         parallel(block.z.rows, 4, block.z.rows, [&](Index first, Index last, Index) {
             for (Index r = first; r < last; ++r)
                 p.by_token(l)[block.position[r]] =

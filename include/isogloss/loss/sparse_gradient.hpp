@@ -3,10 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <isogloss/graph/pass.hpp>
-#include <isogloss/graph/setup.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/kernel/sparse_rows.hpp>
+#include <isogloss/loss/block_plan.hpp>
 #include <isogloss/threads.hpp>
 #include <limits>
 #include <utility>
@@ -22,44 +21,27 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// dl/dz is identified by the index of its state, a position or a word.
 ///
 /// The random numbers depend only on the seed, the step, the loss's name and the position; which blocks are sampled,
-/// and the rows of words, on the blocks too. So the sample is the same in a resumed training and for any threads(),
-/// as long as the loss is built with the same budget and as many threads and cores, of which a block's size is made.
+/// and the rows of words, on the blocks too, whose size follows from the model and the budget. So the sample is the same in
+/// a resumed training, on another machine and for any threads().
 template <class T> class SparseGradient {
 public:
-    /// Maximum number of entries of a row: enough for Σ |dl/dz| up to 4; cross-entropy has at most 2.
-    static Index room(Index vocabulary, double epsilon) {
-        return static_cast<Index>(std::min(double(vocabulary), std::ceil(4 / epsilon))) +
-               2 * kernel::sample_lanes;
-    }
-    /// Entries kept in addition to a block's: those of all positions, within a sixteenth of the budget.
-    static Index waiting(Index positions, double epsilon, Index budget) {
-        return static_cast<Index>(std::min(double(positions) * (1 / epsilon + 2 * kernel::sample_lanes),
-                                           double(budget / 16 / entry_bytes)));
-    }
-    static Index bytes_a_row(Index vocabulary, double epsilon) {  ///< per row of a block, for BlockPlan
-        return room(vocabulary, epsilon) * entry_bytes + Index{sizeof(Index) + sizeof(double)};
-    }
-    static constexpr Index bytes_a_position = Index{2 * sizeof(Index) + sizeof(Token)};  ///< and per position
-    /// And independent of both.
-    static Index bytes(Index vocabulary, Index waiting) {
-        return (vocabulary + 2) * Index{sizeof(Index)} + waiting * entry_bytes;
-    }
-
-    /// Allocates memory for blocks of `rows` rows, `positions` rows in all.
-    void setup(Setup<T>& s, Index rows, Index positions, Index vocabulary, double epsilon, Index waiting) {
-        room_ = room(vocabulary, epsilon);
+    /// Takes memory for blocks of `rows` rows, `positions` rows in all: at most 4 / ε entries of a row, enough for
+    /// Σ |dl/dz| up to 4, where cross-entropy has at most 2; and besides a block's those of all positions, within a sixteenth
+    /// of the budget.
+    void take(BlockMemory<T>& memory, Index rows, Index positions, Index vocabulary, double epsilon,
+              Index budget) {
         epsilon_ = epsilon;
+        room_ = static_cast<Index>(std::min(double(vocabulary), std::ceil(4 / epsilon))) +
+                2 * kernel::sample_lanes;
         block_ = rows * room_;
-        entries_ = block_ + waiting;
+        entries_ =
+            block_ + static_cast<Index>(std::min(double(positions) * (1 / epsilon + 2 * kernel::sample_lanes),
+                                                 double(budget / 16 / Index{sizeof(T) + sizeof(Token)})));
         sorted_ = rows * vocabulary / 2;
-        column_ = s.template scratch<Token>(entries_);
-        value_ = s.scratch(entries_);
-        begin_ = s.template scratch<Index>(positions + 1);
-        used_ = s.template scratch<Index>(positions);
-        state_ = s.template scratch<Token>(positions);
-        kept_ = s.template scratch<Index>(rows);
-        expected_ = s.template scratch<double>(rows);
-        end_ = s.template scratch<Index>(vocabulary + 1);
+        memory.take(column_, entries_), memory.take(value_, entries_);
+        memory.take(begin_, positions + 1), memory.take(used_, positions), memory.take(state_, positions);
+        memory.take(kept_, rows), memory.take(expected_, rows);
+        memory.take(end_, vocabulary + 1);
     }
 
     /// Discards the kept entries.
@@ -91,16 +73,16 @@ public:
         return expected;
     }
 
-    /// Keeps the last sample, with state(r) the index of the state of row r < rows. Rows of one state are
+    /// Keeps the last sample, with state[r] the index of the state of row r < rows. Rows of one state are
     /// consecutive.
-    template <class State> void keep(Index rows, State&& state) {
+    void keep(Index rows, const Index* state) {
         const Index first = kept();
         begin_[0] = 0;
         for (Index r = 0, to = first; r < rows; ++r) {
             const Index from = first + r * room_;
             std::copy(column_ + from, column_ + from + kept_[r], column_ + to);
             std::copy(value_ + from, value_ + from + kept_[r], value_ + to);
-            state_[rows_] = static_cast<Token>(state(r));
+            state_[rows_] = static_cast<Token>(state[r]);
             begin_[++rows_] = to += kept_[r];
         }
     }
@@ -113,27 +95,17 @@ public:
         const Index n = states.cols;
         T* const value = memory;
         auto* const state = reinterpret_cast<Token*>(memory + kept());
-        parallel(words, 64, words, [&](Index first, Index last, Index) {
-            const auto of_row = [&](Index r, Index word) {  // the row's first entry at or after a word
-                return std::lower_bound(column_ + begin_[r], column_ + begin_[r + 1],
-                                        static_cast<Token>(word)) -
-                       column_;
-            };
-            std::fill(end_ + first, end_ + last, Index{0});
-            Index begin = 0;
-            for (Index r = 0; r < rows_; ++r) {
-                const Index from = of_row(r, first), to = of_row(r, last);
-                begin += from - begin_[r];
-                for (Index k = from; k < to; ++k) ++end_[column_[k]];
+        std::fill_n(end_, words, Index{0});
+        for (Index k = 0; k < kept(); ++k) ++end_[column_[k]];
+        for (Index v = 0, begin = 0; v < words; ++v) begin += std::exchange(end_[v], begin);
+        for (Index r = 0; r < rows_; ++r)
+            for (Index k = begin_[r]; k < begin_[r + 1]; ++k) {
+                const Index place = end_[column_[k]]++;
+                value[place] = value_[k], state[place] = state_[r];
             }
-            Index at = begin;
-            for (Index v = first; v < last; ++v) at += std::exchange(end_[v], at);
-            for (Index r = 0; r < rows_; ++r)
-                for (Index k = of_row(r, first), to = of_row(r, last); k < to; ++k) {
-                    const Index place = end_[column_[k]]++;
-                    value[place] = value_[k], state[place] = state_[r];
-                }
-            for (Index v = first; v < last; begin = end_[v++]) {
+        parallel(words, 64, words, [&](Index first, Index last, Index) {
+            for (Index v = first; v < last; ++v) {
+                const Index begin = v > 0 ? end_[v - 1] : 0;
                 if (dE.data && beta == T(0)) std::fill_n(dE.row(v), n, T(0));
                 if (dE.data && end_[v] > begin)  // rows to which nothing is added need not be read
                     kernel::add_weighted_rows(n, end_[v] - begin, state + begin, value + begin, states.data,
@@ -146,8 +118,8 @@ public:
         });
     }
 
-    /// to(i) [n] += (dl/dz)_r E for every kept row r, whose state has index i.
-    template <class To> void add_state_gradient(MatrixRef<const T> E, To&& to) {
+    /// (dl/dz)_r E is added to row i [n] of dh for every kept row r, whose state has index i.
+    void add_state_gradient(MatrixRef<const T> E, T* dh) {
         // As many rows of the table at a time as fit in the L2 cache: each is used by many rows of dl/dz.
         const Index block =
             std::max<Index>(64, (Index{1} << 19) / Index{sizeof(T)} / std::max<Index>(1, E.cols));
@@ -164,14 +136,12 @@ public:
                     used_[r] = k;
                     if (k > begin)
                         kernel::add_weighted_rows(E.cols, k - begin, column_ + begin, value_ + begin, E.data,
-                                                  E.stride, to(state_[r]));
+                                                  E.stride, dh + state_[r] * E.cols);
                 }
         });
     }
 
 private:
-    static constexpr Index entry_bytes = Index{sizeof(T) + sizeof(Token)};
-
     Index kept() const { return rows_ > 0 ? begin_[rows_] : 0; }
 
     double epsilon_ = 0;

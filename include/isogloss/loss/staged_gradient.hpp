@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <isogloss/graph/pass.hpp>
+#include <utility>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -26,60 +28,59 @@ public:
     /// staged: not `wanted`, or one of the `weights` (an empty handle: none) or the adjoint is in use. `node` is
     /// the head's.
     T* stage(Forward<T>& p, bool wanted, int node, Seq<T> hidden, const std::array<Weight<T>, 3>& weights) {
-        node_ = node, hidden_ = hidden, count_ = 0;
-        weights_ = weights;
-        for (std::size_t i = 0; i < weights.size(); ++i) trained_[i] = is_trained(p, weights[i]);
-        const bool free = std::all_of(weights.begin(), weights.end(), [&](Weight<T> w) {
-            return w.id < 0 || p.parameter(w).condition == Parameter<T>::Condition::empty;
-        });
-        T* adjoint = wanted && free ? p.stage_adjoint(hidden) : nullptr;
+        node_ = node, hidden_ = hidden;
+        for (std::size_t i = 0; i < weights.size(); ++i) {
+            weights_[i] = {weights[i], is_trained(p, weights[i]), false};
+            wanted = wanted && (weights[i].id < 0 ||
+                                p.parameter(weights[i]).condition == Parameter<T>::Condition::empty);
+        }
+        T* adjoint = wanted ? p.stage_adjoint(hidden) : nullptr;
         staged_ = adjoint != nullptr;
         return adjoint;
     }
 
     /// Commits the staged gradient; false if it is no longer there and must be recomputed.
     bool commit(Backward<T, Gradient>& p) {
+        using Condition = typename Parameter<T>::Condition;
         const bool committed = std::exchange(staged_, false) && p.commit(hidden_);
-        bool there =
-            committed && std::all_of(written_.begin(), written_.begin() + count_, [&](Weight<T> w) {
-                const auto& record = p.parameter(w);
-                return record.condition == Parameter<T>::Condition::staged && record.staged_by == node_;
-            });
-        for (std::size_t i = 0; there && i < weights_.size(); ++i)
-            there = trained_[i] == is_trained(p, weights_[i]);  // neither frozen nor thawed since
+        const bool there = committed && std::ranges::all_of(weights_, [&](const Target& w) {
+                               if (w.trained != is_trained(p, w.weight))
+                                   return false;  // frozen or thawed since
+                               if (!w.written) return true;
+                               const auto& record = p.parameter(w.weight);
+                               return record.condition == Condition::staged && record.staged_by == node_;
+                           });
         if (committed && !there) p.discard(hidden_);
-        for (Index i = 0; there && i < count_; ++i)
-            p.parameter(written_[std::size_t(i)]).condition = Parameter<T>::Condition::dense;
-        count_ = 0;
+        for (Target& w : weights_)
+            if (std::exchange(w.written, false) && there) p.parameter(w.weight).condition = Condition::dense;
         return there;
     }
 
-    /// The gradient of a weight to write to, as (matrix, beta): beta is 0 on the first write in a pass if
-    /// nothing counts in it yet, else 1. Throws UsageError for a weight that stage() was not given.
+    /// The gradient of one of the weights to write to, as (matrix, beta): beta is 0 on the first write in a pass if
+    /// nothing counts in it yet, else 1.
     std::pair<MatrixRef<T>, T> weight(Pass<T>& p, Weight<T> weight) {
-        auto& w = p.parameter(weight);
-        if (std::find(weights_.begin(), weights_.end(), weight) == weights_.end())
-            throw UsageError("node '", p.name(), "': found a gradient of '", w.name,
-                             "', expected one of a weight that setup declares (also_writes)");
+        auto& record = p.parameter(weight);
+        const auto target = std::ranges::find(weights_, weight, &Target::weight);
+        assert(target != weights_.end());
         T beta = 1;
-        if (const auto end = written_.begin() + count_; std::find(written_.begin(), end, weight) == end) {
-            written_[std::size_t(count_++)] = weight;
-            beta = staged_ ? T(0) : w.begin_product();
-            if (staged_) w.condition = Parameter<T>::Condition::staged, w.staged_by = node_;
+        if (!std::exchange(target->written, true)) {
+            beta = staged_ ? T(0) : record.begin_product();
+            if (staged_) record.condition = Parameter<T>::Condition::staged, record.staged_by = node_;
         }
-        return {{w.gradient, w.rows, w.cols}, beta};
+        return {{record.gradient, record.rows, record.cols}, beta};
     }
 
 private:
+    struct Target {
+        Weight<T> weight;
+        bool trained = false, written = false;  // in this pass
+    };
     static bool is_trained(const Pass<T>& p, Weight<T> w) { return w.id >= 0 && p.is_trained(w); }
 
     bool staged_ = false;
     int node_ = -1;
     Seq<T> hidden_;
-    std::array<Weight<T>, 3> weights_{};  // that the pass may write to, and whether they were trained
-    std::array<bool, 3> trained_{};
-    std::array<Weight<T>, 3> written_{};  // weights written to in this pass
-    Index count_ = 0;
+    std::array<Target, 3> weights_{};
 };
 
 }}  // namespace isogloss

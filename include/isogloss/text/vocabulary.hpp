@@ -100,7 +100,7 @@ public:
     }
 
     /// Throws DataError "name:line: what".
-    template <class... Parts> [[noreturn]] void refuse(const Parts&... what) const {
+    template <class... Parts> [[noreturn]] void refuse(Parts... what) const {
         throw DataError(place(), ": ", what...);
     }
     /// "name:line".

@@ -76,7 +76,7 @@ with Folder():
 
     # What diverges on one of them ends all, with one report.
     done = together(2, "away", ["--rate", "1e38"], status=3)
-    assert done.stdout.count("it has run away (") == 1 and "'away' was not written" in done.stdout and not os.path.exists("away"), done
+    assert done.stdout.count("it has run away. The cause:\n") == 1 and "'away' was not written" in done.stdout and not os.path.exists("away"), done
     assert not errors(done), done
 
     # What is wrong is said once.
