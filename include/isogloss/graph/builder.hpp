@@ -69,9 +69,7 @@ public:
 
     Tokens tokens(const std::string& name, Index vocabulary) {
         constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
-        if (vocabulary < 1 || vocabulary > most)
-            throw UsageError("tokens '", name, "': found vocabulary ", vocabulary,
-                             ", expected at least 1 and at most 2^31, the numbers a token can be");
+        require(message("tokens '", name, "'"), "vocabulary", vocabulary, 1, most);
         return all_or_nothing("tokens input", name, [&] {
             store_.claim(name, "tokens input");
             Token* const value = store_.arena.template take<Token>(store_.capacity_rows(),

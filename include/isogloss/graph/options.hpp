@@ -2,10 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/graph/store.hpp>
+#include <isogloss/sizes.hpp>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -46,36 +46,27 @@ namespace graph {
 
 /// Sets up an empty store for a graph with these options. Throws UsageError for one that is out of range.
 template <class T> void configure(Store<T>& store, GraphOptions options) {
-    if (options.time < 1 || options.batch < 1)
-        throw UsageError("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                         ", expected at least 1 each");
-    if (options.budget && *options.budget < 1)
-        throw UsageError("graph: found budget = ", *options.budget, " bytes, expected at least 1");
-    constexpr Index most = std::numeric_limits<Index>::max();
-    if (options.time == most || !product_of(std::array{options.time + 1, options.batch}, sizeof(double)))
-        throw UsageError("graph: found capacities time = ", options.time, ", batch = ", options.batch,
-                         ", expected that one number for each position takes at most 2^63 - 1 bytes");
+    require("graph", "time", options.time, 1);
+    require("graph", "batch", options.batch, 1);
+    require("graph", "budget", options.budget.value_or(1), 1);
+    require("graph", "epsilon", options.epsilon, 0, Exclusive{1});
+    bytes_of("graph: time, batch", {options.time, options.batch}, 2 * sizeof(double));
     if (options.precision == Precision::int8)
         throw UsageError(
-            "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are for "
-            "evaluation, ",
-            "by a graph on packed_weights(Precision::int8) of another, which needs no precision of its own");
+            "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are "
+            "for evaluation, on packed_weights(Precision::int8) of another graph");
     if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
     store.gradients = store.training = options.gradients;
     store.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
     if (!std::is_same_v<T, float> && store.precision == Precision::bf16)
         throw UsageError(
-            "graph: found precision = bf16 in a graph of double, expected full; products in bfloat16 are for "
-            "Graph<float>");
-    if (!(options.epsilon >= 0 && options.epsilon < 1))
-        throw UsageError("graph: found epsilon = ", options.epsilon,
-                         ", expected at least 0 (every entry of the gradient by the logits) and below 1; "
-                         "0.0039 keeps one or two in a hundred of 10,000 words");
+            "graph: found precision = bf16 in a graph of double, expected full, or Graph<float>");
     store.epsilon = options.epsilon;
     store.capacity = {options.time, options.batch};
     store.seed = options.seed;
-    if (options.budget)
-        store.budget = std::min(*options.budget, most / 4);  // "no limit", but sums of it do not overflow
+    constexpr Index most =
+        std::numeric_limits<Index>::max() / 4;  // "no limit", but sums of it do not overflow
+    if (options.budget) store.budget = std::min(*options.budget, most);
 }
 
 /// The options of the graph with this store: see Graph::options.
