@@ -90,14 +90,14 @@ struct Cell {
 
     template <class T> Cell(isogloss::Graph<T>& g, const std::string& node, Index m, Index n)
         : width(m), units(n) {
-        time = graph::Inspect::store(g).time;
-        batch = graph::Inspect::store(g).batch;
+        time = isogloss::graph::Inspect::store(g).time;
+        batch = isogloss::graph::Inspect::store(g).batch;
         weight = [&g, node](const std::string& name, Index i, Index j) {
             const auto& p = g.parameter(node + "." + name);
             return static_cast<double>(p.value[i * p.cols + j]);
         };
         mask = [&g, node, b = batch](const std::string& name, Index group, Index column, Index unit) {
-            for (const auto& r : graph::Inspect::store(g).masks)
+            for (const auto& r : isogloss::graph::Inspect::store(g).masks)
                 if (r.stream == isogloss::stream_of(node + "." + name) && r.active)
                     return static_cast<double>(r.value[((group % r.groups) * b + column) * r.width + unit]);
             return 1.;
