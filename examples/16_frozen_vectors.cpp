@@ -18,7 +18,7 @@ void write_vectors(const std::string& path) {
         for (ig::Index k = 0; k < width; ++k)
             v.values.push_back(static_cast<float>(random.normal(i * width + k)) + (i % 2 ? -0.5f : 0.5f));
     }
-    ig::io::write_glove_text(path, v);
+    ig::io::write_word_vectors(path, v, ig::io::WordVectorFormat::glove_text);
 }
 
 int main() {

@@ -26,7 +26,8 @@ int embed(const EmbedCommand& o) {
     const Sentences text(o.text, it.vocabulary);  // before a file is written: a text may be refused
     if (!o.types.empty()) {
         const auto v = lds::type_embedding(it.system, it.xx);
-        ig::io::write_word2vec_text(o.types, {it.vocabulary.words(), lds::cols(v), {v.begin(), v.end()}});
+        ig::io::write_word_vectors(o.types, {it.vocabulary.words(), lds::cols(v), {v.begin(), v.end()}},
+                                   ig::io::WordVectorFormat::word2vec_text);
         say("%td word vectors of %td numbers in %s\n", lds::rows(v), lds::cols(v), o.types.c_str());
     }
     if (o.text.empty()) return 0;

@@ -30,7 +30,7 @@ int main(int count, char** arguments) {
                       {{"cell", "lstm"}, {"quote\"", "line\nend \xC3\xA9"}});
 
     const WordVectors v{{"the", "\xE2\x82\xAC", "12"}, 4, e};
-    write_word2vec_text(directory + "/words.txt", v);
-    write_word2vec_binary(directory + "/words.bin", v);
-    write_glove_text(directory + "/glove.txt", v);
+    write_word_vectors(directory + "/words.txt", v, WordVectorFormat::word2vec_text);
+    write_word_vectors(directory + "/words.bin", v, WordVectorFormat::word2vec_binary);
+    write_word_vectors(directory + "/glove.txt", v, WordVectorFormat::glove_text);
 }
