@@ -12,7 +12,10 @@ namespace ig = isogloss;
 
 /// The indices of the k largest entries of p (or of all), the largest first; of equal ones the lower index.
 inline std::vector<ig::Token> likeliest(std::span<const float> p, ig::Index k) {
-    return ig::largest(std::ssize(p), p.data(), std::min(k, std::ssize(p)));
+    std::vector<ig::Token> indices;
+    for (const ig::Candidate& c : ig::top_k(std::ssize(p), p.data(), std::min(k, std::ssize(p))))
+        indices.push_back(c.word);
+    return indices;
 }
 
 /// Sets all entries to 0 except the k most probable (0: all) and, of those, the fewest, taken in order of

@@ -66,7 +66,7 @@ int score(const ScoreOptions& o) {
     for (std::string_view text; reader.next(text);) {
         Line& line = lines.emplace_back();
         line.text = text;
-        line.unknowns = vocabulary.encode_checked(text, line.tokens, {reader.name(), reader.line()});
+        line.unknowns = vocabulary.encode_checked(text, line.tokens, reader);
         if (lines.size() < window) continue;
         score_lines();
         print(lines, o.json, titled);

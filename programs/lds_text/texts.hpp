@@ -116,7 +116,7 @@ private:
         ig::file::LineReader lines(path);
         std::vector<ig::Token> tokens;
         for (std::string_view line; lines.next(line);) {
-            vocabulary_->encode_checked(line, tokens, {lines.name(), lines.line()});
+            vocabulary_->encode_checked(line, tokens, lines);
             if (tokens.size() < piece) continue;
             take(std::span<const ig::Token>(tokens), before + lines.bytes());
             tokens.clear();

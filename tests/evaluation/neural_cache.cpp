@@ -145,14 +145,12 @@ TEMPLATE_TEST_CASE("All words at once are those one by one, and an empty cache l
     std::vector<T> model = {T(.1), T(.2), T(.05), T(.05), T(.1), T(.1), T(.1), T(.1), T(.2)}, p = model;
     cache.mix(s.state(0), p);
     REQUIRE(p == model);
-    REQUIRE(cache.mixed(s.state(0), 1, 0.2) == 0.2);
     for (Index i = 0; i < 33; ++i) cache.add(s.state(i), s.next[std::size_t(i)]);
     cache.mix(s.state(35), p);
     double total = 0;
     for (Token w = 0; w < 9; ++w) {
         const double expected = 0.7 * double(model[std::size_t(w)]) + 0.3 * cache.probability(s.state(35), w);
         CHECK(double(p[std::size_t(w)]) == Approx(expected).epsilon(1e-5));
-        CHECK(cache.mixed(s.state(35), w, double(model[std::size_t(w)])) == Approx(expected).epsilon(1e-12));
         total += double(p[std::size_t(w)]);
     }
     CHECK(total == Approx(1).epsilon(1e-6));
@@ -205,13 +203,9 @@ TEST_CASE("A cache refuses options out of range, and asks for no memory after it
             cache.follow({s.state(0), 2, 3}, s.next.data(), std::vector<double>{0.1, wrong}, nothing),
             UsageError, says("flatness = "));
     CHECK(cache.size() == 0);
-    CHECK_THROWS_MATCHES(cache.mixed(s.state(0), -1, 0.5), UsageError, says("the word -1"));
     cache.follow({s.state(0), 10, 3}, s.next.data(), theta, nothing);
     CHECK_THROWS_MATCHES(cache.probability(s.state(0), -1), UsageError,
                          says("the word -1", "expected 0 or more"));
-    CHECK_THROWS_MATCHES(cache.mixed(s.state(0), -1, 0.5), UsageError, says("the word -1"));
-    for (const double wrong : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()})  // a loss in nats, say
-        CHECK_THROWS_MATCHES(cache.mixed(s.state(0), 1, wrong), UsageError, says("neural cache", "model = "));
     const auto before = allocations();
     cache.follow({s.state(10), 20, 3}, s.next.data() + 10, theta, nothing);
     cache.add(s.state(0), 1);

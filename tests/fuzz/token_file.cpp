@@ -14,7 +14,7 @@ const text::Vocabulary& vocabulary() {
     return it;
 }
 
-void repair(text::TokenFileHeader& h, std::string& tokens, fuzz::Dice& dice) {
+void repair(text::detail::TokenFileHeader& h, std::string& tokens, fuzz::Dice& dice) {
     if (dice.chance(0.9)) h.tokens = tokens.size() / sizeof(Token);
     std::vector<Token> aligned(tokens.size() / sizeof(Token));
     if (!aligned.empty()) std::memcpy(aligned.data(), tokens.data(), aligned.size() * sizeof(Token));
@@ -36,7 +36,7 @@ std::string fuzz::fresh(Dice& dice) {
 }
 
 std::string fuzz::mutate(const std::string& input, Dice& dice) {
-    text::TokenFileHeader h;
+    text::detail::TokenFileHeader h;
     if (input.size() < sizeof h || dice.chance(0.05)) return blind(input);
     std::memcpy(static_cast<void*>(&h), input.data(), sizeof h);
     std::string tokens = input.substr(sizeof h);

@@ -40,14 +40,12 @@ TEMPLATE_TEST_CASE("Planes turned by two angles have these angles, however small
     }
 }
 
-TEST_CASE("Angles agree with cosines and with the distance, in either order", "[metric][principal_angles]") {
+TEST_CASE("Angles agree with the distance, in either order", "[metric][principal_angles]") {
     const auto x = random_matrix(60, 8, 3), y = random_matrix(60, 5, 4);
     const MatrixRef<const double> X(x.data(), 60, 8), Y(y.data(), 60, 5);
     const auto angles = principal_angles<double>(X, Y), other = principal_angles<double>(Y, X);
-    const auto cosines = principal_cosines<double>(X, Y);
     REQUIRE(angles.size() == 5);
     for (std::size_t i = 0; i < 5; ++i) {
-        REQUIRE(std::cos(angles[i]) == Approx(cosines[i]));
         REQUIRE(angles[i] == Approx(other[i]));
     }
     REQUIRE(averaged_distance(angles) == Approx(subspace_distance<double>(X, Y)));

@@ -9,9 +9,9 @@ using namespace isogloss;
 using V = std::vector<double>;
 
 TEST_CASE("Ranks begin at 1 and are shared by equal numbers", "[metric][rank_correlation]") {
-    REQUIRE(ranks(V{10, -3, 7}) == V{3, 1, 2});
-    REQUIRE(ranks(V{5, 1, 5, 5, 0}) == V{4, 2, 4, 4, 1});
-    REQUIRE(ranks(V{}).empty());
+    REQUIRE(isogloss::detail::ranks(V{10, -3, 7}) == V{3, 1, 2});
+    REQUIRE(isogloss::detail::ranks(V{5, 1, 5, 5, 0}) == V{4, 2, 4, 4, 1});
+    REQUIRE(isogloss::detail::ranks(V{}).empty());
 }
 
 TEST_CASE("Spearman's correlation is 1 for any rising relation and -1 for any falling one",

@@ -36,7 +36,7 @@ TEST_CASE("Half precision is read exactly, all 65536 of it", "[io][compact]") {
     for (std::uint32_t bits = 0; bits < 65536; ++bits) {
         const int exponent = static_cast<int>(bits >> 10 & 31);
         const double fraction = bits & 1023, sign = bits >> 15 ? -1 : 1;
-        const float found = half_to_float(static_cast<std::uint16_t>(bits));
+        const float found = io::detail::half_to_float(static_cast<std::uint16_t>(bits));
         if (exponent == 31 && fraction > 0) {
             REQUIRE(std::isnan(found));
             continue;
@@ -174,35 +174,29 @@ TEST_CASE("A number that bfloat16 cannot hold is refused, not made infinite", "[
         write_compact(dir / "b", Safetensors::open(dir / "f"), Compact::bf16);
         return numbers<float>(Safetensors::open(dir / "b"), "E");
     };
-    REQUIRE_THROWS_MATCHES(write({1, 2, 3, 3.4e38f}), DataError,
-                           says("tensor 'E': row 1 holds 3.4e+38", "bfloat16"));
+    REQUIRE_THROWS_MATCHES(write({1, 2, 3, 3.4e38f}), DataError, says("tensor 'E': row 1 holds 3.4e+38"));
     REQUIRE_THROWS_AS(write({-std::numeric_limits<float>::max(), 2, 3, 4}), DataError);
     const auto E = write({3.389e38f, -infinity, std::nanf(""), 0});  // what is not finite stays so
     REQUIRE((std::isfinite(E[0]) && E[1] == -infinity && std::isnan(E[2]) && E[3] == 0));
 }
 
-TEST_CASE("What cannot be stored in fewer bytes is refused", "[io][compact][errors]") {
+TEST_CASE("A number that float cannot hold and scales with a taken name are refused",
+          "[io][compact][errors]") {
     TemporaryDirectory dir;
     const std::vector<double> wide{1, 2, 3, 1e300};
     const std::vector<float> table{1, 2, 3, 4}, scale{5, 6, 7};
-    write_safetensors(dir / "f", std::vector{tensor_view<double>("E", {2, 2}, wide)});
-    auto file = Safetensors::open(dir / "f");
-    for (const auto type : {Compact::bf16, Compact::int8})
-        REQUIRE_THROWS_MATCHES(write_compact(dir / "small", file, type), DataError,
-                               says(dir / "f", "tensor 'E' has type F64", "Graph<float>"));
-    write_compact(dir / "same", file, Compact::none);
-    REQUIRE(Safetensors::open(dir / "same").values<double>("E") == wide);
+    write_safetensors(
+        dir / "f", std::vector{tensor_view<double>("E", {2, 2}, wide), tensor_view<float>("a", {2, 2}, table),
+                               tensor_view<float>("a.scale", {3}, scale)});
+    const auto file = Safetensors::open(dir / "f");
     REQUIRE_THROWS_MATCHES(numbers<float>(file, "E"), FileError,
                            says(dir / "f", "'E' holds 1e+300", "as double"));
     REQUIRE(numbers<double>(file, "E") == wide);
-
-    write_safetensors(dir / "f", std::vector{tensor_view<float>("a", {2, 2}, table),
-                                             tensor_view<float>("a.scale", {3}, scale)});
-    file = Safetensors::open(dir / "f");
     REQUIRE_THROWS_MATCHES(write_compact(dir / "small", file, Compact::int8), DataError,
-                           says(dir / "f", "the scales of the table 'a' would be stored as 'a.scale'"));
+                           says("'a.scale' appears twice"));
     write_compact(dir / "small", file, Compact::bf16);
     REQUIRE(widened(Safetensors::open(dir / "small")).values<float>("a.scale") == scale);
+    REQUIRE(Safetensors::open(dir / "small").values<double>("E") == wide);
 }
 
 TEST_CASE("A graph is loaded from a file of fewer bytes", "[io][compact]") {

@@ -132,7 +132,7 @@ TEST_CASE("A mapped file is as one that was read, and keeps its bytes", "[io][sa
     REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", damaged)), FileError, says(dir / "n", "damaged"));
     REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", damaged.substr(0, 100))), FileError,
                            says(dir / "n"));
-    REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", "")), FileError, says("0 bytes"));
+    REQUIRE_THROWS_MATCHES(Safetensors::map(put(dir / "n", "")), FileError, says("found 0 bytes"));
     REQUIRE_THROWS_MATCHES(Safetensors::map(dir / "none"), FileError, says("none"));
     write_safetensors(dir / "empty", {});
     REQUIRE(Safetensors::map(dir / "empty").tensors().empty());
@@ -189,13 +189,6 @@ TEST_CASE("The bytes of a file are those of every version before", "[io][safeten
     REQUIRE(contents(dir / "f") == expected);
 }
 
-TEST_CASE("Equal content gives equal files", "[io][safetensors]") {
-    TemporaryDirectory dir;
-    write_safetensors(dir / "a", tensors(), metadata);
-    write_safetensors(dir / "b", tensors(), metadata);
-    REQUIRE(contents(dir / "a") == contents(dir / "b"));
-}
-
 TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]") {
     TemporaryDirectory dir;
     write_safetensors(dir / "m", tensors());
@@ -204,7 +197,7 @@ TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]"
     std::vector<double> d(6);
     const auto has = [&](const auto&... parts) { return says(dir / "m", parts...); };
     REQUIRE_THROWS_MATCHES(file.read<float>("F", {2, 3}, e), FileError,
-                           has("no tensor 'F'", "holds 5", "'E'", "'vocabulary'"));
+                           has("no tensor 'F'", "its 5", "'E'", "'vocabulary'"));
     REQUIRE_THROWS_MATCHES(file.read<double>("E", {2, 3}, d), FileError,
                            has("'E'", "type F32", "expected F64"));
     REQUIRE_THROWS_MATCHES(file.read<float>("E", {3, 2}, e), FileError,
@@ -218,19 +211,6 @@ TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]"
                            says("'s'", "shape [2, 2]", "expected one dimension of characters"));
     e.resize(5);
     REQUIRE_THROWS_MATCHES(file.read<float>("E", {2, 3}, e), DataError, says("'E'", "5 elements"));
-}
-
-TEST_CASE("A message names twenty of many tensors", "[io][safetensors]") {
-    TemporaryDirectory dir;
-    std::vector<TensorView> many;
-    for (int i = 0; i < 21; ++i)
-        many.push_back(tensor_view<std::uint64_t>("t" + std::to_string(i), {}, {&step, 1}));
-    write_safetensors(dir / "m", many);
-    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m").at("none"), FileError, says("holds 21:", "'t19' …"));
-    many.pop_back();
-    write_safetensors(dir / "m", many);
-    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m").at("none"), FileError,
-                           says("holds 20:", "'t19'") && !says("…"));
 }
 
 TEST_CASE("What cannot be stored is refused before anything is written", "[io][safetensors]") {
@@ -256,7 +236,7 @@ TEST_CASE("What cannot be stored is refused before anything is written", "[io][s
     wrong.shape = {7};
     std::string lengthy;
     lengthy.resize(max_safetensors_header, 'v');
-    REQUIRE_THROWS_MATCHES(write({wrong}), DataError, says("'E'", "[7]", "24 bytes"));
+    REQUIRE_THROWS_MATCHES(write({wrong}), DataError, says("'E'", "[7]", "24 bytes", "expected 28"));
     REQUIRE_THROWS_MATCHES(write({e}, {{"k", lengthy}}), DataError, says("header", "100000000"));
     REQUIRE(contents(dir / "m") == "old");
     REQUIRE_THROWS_MATCHES(write_safetensors(dir / "none/m", {}), FileError, says("No such file"));
@@ -328,7 +308,7 @@ TEST_CASE("A file that claims to be ours and is not is refused under either opti
           R"({"__metadata__":{"isogloss.checksum":"\u0030000000000000000","isogloss.format":"1"}})"}) {
         put(dir / "m", foreign(json));
         REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "m", any_origin), FileError,
-                               says("checksum is not where isogloss writes it"));
+                               says("its checksum is wrong"));
     }
 }
 

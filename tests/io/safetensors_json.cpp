@@ -4,7 +4,8 @@
 #include "catch.hpp"
 
 using namespace isogloss;
-using namespace isogloss::io;
+using namespace isogloss::io::detail;
+using io::DType;
 
 TEST_CASE("Strings become JSON, if they are UTF-8", "[io][json]") {
     CHECK(json_string("E") == R"("E")");
@@ -33,7 +34,8 @@ TEST_CASE("The JSON of a header is read in the order it has, or its first fault 
         return read_json(json, header);
     };
     CHECK(fault("{\"a\":") == "invalid JSON at byte 6 of the header");
-    CHECK(fault(R"({"a":{"dtype":"F32","shape":[1]}})") == "tensor 'a' has no data_offsets");
+    CHECK(fault(R"({"a":{"dtype":"F32","shape":[1]}})") ==
+          "tensor 'a' lacks one of dtype, shape and data_offsets");
     CHECK(fault(R"({"a":{"dtype":"F33"}})") == "tensor 'a': unknown scalar type 'F33'");
     CHECK(fault(R"({"a":{"shape":[-1]}})").rfind("a negative number where none is allowed", 0) == 0);
     CHECK(fault(R"({"a":{"shape":[1.5]}})").rfind("a number that is not whole", 0) == 0);

@@ -196,7 +196,7 @@ TEST_CASE("A text that cannot be read is an error with file and line", "[text][c
     REQUIRE_THROWS_MATCHES(read("the\n123456\n", v, {.max_line_bytes = 5}), DataError,
                            says("memory:2:", "5 bytes"));
     const auto open = Vocabulary::from_words({"a"}, {}, {.eos_per_line = false});
-    REQUIRE_THROWS_MATCHES(read("\n \n", open), DataError, says("memory: 2 lines without a word"));
+    REQUIRE_THROWS_MATCHES(read("\n \n", open), DataError, says("memory: the text is empty", "2 lines"));
 }
 
 TEST_CASE("A text that fails on the way leaves no token file", "[text][corpus]") {
@@ -297,7 +297,7 @@ TEST_CASE("A part of a corpus is what the same tokens alone would be", "[text][c
     const auto again = Corpus::map(scratch / "x.tokens", v);
     for (const auto* corpus : {&whole, &part, &mapped, &again}) {
         REQUIRE(corpus->fits(Vocabulary::from_words(v.words())));  // counts do not matter
-        REQUIRE_THROWS_MATCHES(corpus->part(0, 3, other), DataError, says("another vocabulary of 5 types"));
+        REQUIRE_THROWS_MATCHES(corpus->part(0, 3, other), DataError, says("another vocabulary, of 5 types"));
     }
     const auto bare_tokens = Corpus::from_tokens({0, 1, 2}, 5);  // know only the size
     REQUIRE(bare_tokens.part(0, 2, other).size() == 2);

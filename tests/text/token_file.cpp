@@ -27,7 +27,7 @@ std::string write(const std::string& path) {
 
 // The bytes with a header that was changed and signed anew.
 template <class Change> std::string with_header(std::string bytes, Change&& change) {
-    TokenFileHeader h;
+    text::detail::TokenFileHeader h;
     std::memcpy(static_cast<void*>(&h), bytes.data(), sizeof h);
     change(h);
     h.header_checksum = h.hash();
@@ -72,22 +72,16 @@ TEST_CASE("A token file that is refused says why", "[text][token_file]") {
                            says("none", "No such file"));
     REQUIRE_THROWS_MATCHES(open(""), FileError, says("bad' is not a token file", "Corpus::encode"));
     REQUIRE_THROWS_MATCHES(open("a text\n"), FileError, says("is not a token file"));
-    REQUIRE_THROWS_MATCHES(open(good.substr(0, 100)), FileError, says("is truncated", "100 bytes", "128"));
-    REQUIRE_THROWS_MATCHES(open(good.substr(0, good.size() - 1)), FileError,
-                           says("is truncated", "promises 6 tokens", "23 bytes"));
-    REQUIRE_THROWS_MATCHES(open(good + "x"), FileError, says("is damaged", "25 bytes"));
+    for (const std::string& bad : {good.substr(0, 100), good.substr(0, good.size() - 1), good + "x",
+                                   with_header(good, [](auto& h) { h.tokens = ~std::uint64_t{0}; })})
+        REQUIRE_THROWS_MATCHES(open(bad), FileError, says("is damaged: its header"));
     REQUIRE_THROWS_MATCHES(open(with_header(good, [](auto& h) { h.version = 7; })), FileError,
-                           says("version 7, this library reads version 1"));
+                           says("version 7", "reads version 1"));
     REQUIRE_THROWS_MATCHES(open(with_header(good, [](auto& h) { h.order = 0x04030201; })), FileError,
                            says("other byte order"));
-    REQUIRE_THROWS_MATCHES(open(with_header(good, [](auto& h) { h.tokens = ~std::uint64_t{0}; })), FileError,
-                           says("is truncated"));
     std::string bad = good;
-    bad[40] = 'x';
-    REQUIRE_THROWS_MATCHES(open(bad), FileError, says("the header does not match its checksum"));
-    bad = good;
     bad[128] = 2;
-    REQUIRE_THROWS_MATCHES(open(bad), FileError, says("is damaged", "the tokens have the checksum"));
+    REQUIRE_THROWS_MATCHES(open(bad), FileError, says("is damaged", "do not match their checksum"));
     REQUIRE(open(bad, false).tokens()[0] == 2);  // unverified: taken as it is
 
     // A writer that was given a token it should not have been given.
@@ -95,7 +89,7 @@ TEST_CASE("A token file that is refused says why", "[text][token_file]") {
     out.add(std::vector<Token>{1, 2, 4});
     out.commit(0, 1);
     REQUIRE_THROWS_MATCHES(TokenFile(scratch / "outside", four(), true), FileError,
-                           says("is damaged: token 2 is 4, the vocabulary has 4 types"));
+                           says("is damaged", "not all within the vocabulary"));
 }
 
 TEST_CASE("A token file belongs to its vocabulary", "[text][token_file]") {
@@ -104,8 +98,8 @@ TEST_CASE("A token file belongs to its vocabulary", "[text][token_file]") {
     const auto smaller = Vocabulary::from_words({"<unk>", "<eos>", "a"});
     const auto other = Vocabulary::from_words({"<unk>", "<eos>", "b", "a"});
     REQUIRE_THROWS_MATCHES(TokenFile(path, smaller, false), DataError,
-                           says("vocabulary of 4 types, but this one has 3", "encode"));
-    REQUIRE_THROWS_MATCHES(
-        TokenFile(path, other, false), DataError,
-        says("another vocabulary of 4 types", file::hex16(four().checksum()), file::hex16(other.checksum())));
+                           says("another vocabulary, of 4 types", "this one has 3", "encode"));
+    REQUIRE_THROWS_MATCHES(TokenFile(path, other, false), DataError,
+                           says("another vocabulary, of 4 types", file::hex16(four().checksum()),
+                                file::hex16(other.checksum())));
 }

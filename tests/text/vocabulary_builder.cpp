@@ -127,7 +127,7 @@ TEST_CASE("Options that contradict each other are refused", "[text][vocabulary]"
     REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.unk = "<eos>"}), DataError, says("both spelled '<eos>'"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.eos = "end of line"}), DataError, says("white space"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a\n", {.unk = std::string("u\0", 2)}), DataError,
-                           says("'u\\x00'", "or holds NUL"));
+                           says("'u\\x00'", "without NUL"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a a b\n", {.min_count = 2, .unk = ""}), DataError,
                            says("memory", "min_count or max_size", "option unk"));
     REQUIRE_THROWS_MATCHES(vocabulary_of("a b\n", {.min_count = 5}), DataError,

@@ -39,7 +39,7 @@ TEST_CASE("The search for white space agrees with a look at every byte", "[text]
                 std::string line(20, around);
                 line[at] = static_cast<char>(c);
                 const bool space = c == ' ' || (c >= 9 && c <= 13);
-                const char* const found = find_space(line.data(), line.data() + line.size());
+                const char* const found = text::detail::find_space(line.data(), line.data() + line.size());
                 wrong += found != line.data() + (space ? at : line.size());
             }
     REQUIRE(wrong == 0);

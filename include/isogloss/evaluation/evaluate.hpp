@@ -39,6 +39,21 @@ private:
     Carried<T> states_;
 };
 
+namespace detail {
+
+/// The passes of all evaluations: within an Evaluation, a forward pass of the loss over each batch, and then
+/// each(batch), which returns whether to go on.
+template <class T, class Each>
+void for_each_pass(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches& batches, Each&& each) {
+    const Evaluation<T> evaluation(g);
+    for (const auto& batch : batches) {
+        g.forward(l, {x, batch.input}, {y, batch.target});
+        if (!each(batch)) return;
+    }
+}
+
+}  // namespace detail
+
 /// The perplexity of a text, within an Evaluation: from zero states, and with mode and states restored.
 ///
 ///     double value = evaluate(g, l, x, y, text.batches(g.capacity(), {.tail = Tail::pad})).value();
@@ -49,13 +64,11 @@ private:
 /// Graph::forward does, and UsageError for a loss without a cross-entropy.
 template <class T, class GoOn = NoCallback>
 Perplexity evaluate(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, GoOn&& go_on = {}) {
-    const Evaluation<T> evaluation(g);
     Perplexity p;
-    for (const auto& batch : batches) {
-        g.forward(l, {x, batch.input}, {y, batch.target});
+    detail::for_each_pass(g, l, x, y, batches, [&](const text::Batch& batch) {
         p.add(g.result(l).cross_entropy(), g.result(l).predicted());
-        if (!go_on(batch.index + 1, batches.count())) break;
-    }
+        return go_on(batch.index + 1, batches.count());
+    });
     return p;
 }
 

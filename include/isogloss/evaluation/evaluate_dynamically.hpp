@@ -63,16 +63,15 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
     detail::require_own("evaluate_dynamically", g, update);
     const detail::BorrowedGradients<T> gradients("evaluate_dynamically", g);
     const Restore restore{update};
-    const Evaluation<T> evaluation(g);
     Perplexity p;
-    for (const auto& batch : batches) {
-        g.forward(l, {x, batch.input}, {y, batch.target});
+    detail::for_each_pass(g, l, x, y, batches, [&](const text::Batch& batch) {
         p.add(g.result(l).cross_entropy(), g.result(l).predicted());
-        if (!go_on(batch)) break;
+        if (!go_on(batch)) return false;
         g.backward(l);
         update.step();
         gradients.clear();
-    }
+        return true;
+    });
     return p;
 }
 
@@ -86,14 +85,12 @@ void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batc
                           GoOn&& go_on = {}) {
     detail::require_own("collect_mean_squares", g, update);
     const detail::BorrowedGradients<T> gradients("collect_mean_squares", g);
-    const Evaluation<T> evaluation(g);
-    for (const auto& batch : batches) {
-        g.forward(l, {x, batch.input}, {y, batch.target});
+    detail::for_each_pass(g, l, x, y, batches, [&](const text::Batch& batch) {
         g.backward(l);
         update.collect();
         gradients.clear();
-        if (!go_on(batch)) break;
-    }
+        return go_on(batch);
+    });
 }
 
 }}  // namespace isogloss

@@ -81,21 +81,15 @@ public:
     double probability(const T* h, Token w) {
         if (size_ == 0)
             throw UsageError("neural cache: it is empty and has no probabilities; add() something first");
-        require_word(w);
+        if (w < 0) throw UsageError("neural cache: found the word ", w, ", expected 0 or more");
         const BlasOnOneThread blas;
         double p = 0;
         score({h, 1, width_});
         weigh(scores_.data(), size_, w, std::span(&options_.flatness, 1), &p);
         return p;
     }
-    /// p(w) of the mixture, given p_model(w) in [0, 1].
-    double mixed(const T* h, Token w, double model) {
-        require_word(w);
-        require("neural cache", "model", model, 0, 1 + 1e-3);  // rounded in the type of the graph
-        return size_ == 0 ? model : (1 - options_.weight) * model + options_.weight * probability(h, w);
-    }
-    /// The same for all words: p [V] is p_model on entry, the mixture on exit. UsageError if the cache
-    /// holds a word of V or more.
+    /// p(w) of the mixture for all words: p [V] is p_model on entry, the mixture on exit. UsageError if the
+    /// cache holds a word of V or more.
     void mix(const T* h, std::span<T> p) {
         if (size_ == 0) return;
         if (const Token w = *std::max_element(words_.begin(), words_.begin() + size_); w >= std::ssize(p))
@@ -149,9 +143,6 @@ private:
     static constexpr Index most_rows = 128;  // rows of products at once
     static constexpr double most_flatness = static_cast<double>(std::numeric_limits<T>::max());
 
-    static void require_word(Token w) {
-        if (w < 0) throw UsageError("neural cache: found the word ", w, ", expected 0 or more");
-    }
     void check(MatrixRef<const T> h, const Token* next) const {
         if (h.cols != width_ || !h.is_valid() || h.transposed)
             throw UsageError("neural cache: found states of ", h.cols, " numbers, ", h.stride,

@@ -10,6 +10,8 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
+namespace detail {
+
 /// -log p of the mixture of NeuralCache, given the model's nats -log p_model and p_cache. Infinite if λ = 1 and
 /// p_cache = 0.
 inline double mixed_nats(double nats, double cache, double weight) {
@@ -17,6 +19,8 @@ inline double mixed_nats(double nats, double cache, double weight) {
     if (cache == 0) return nats - std::log1p(-weight);
     return -std::log((1 - weight) * std::exp(-nats) + weight * cache);
 }
+
+}  // namespace detail
 
 /// A setting of a neural cache, and the perplexity of a text under it.
 struct NeuralCacheTrial {
@@ -51,18 +55,15 @@ public:
     /// (`g.head(o).hidden()`), `targets` [T, 1] are those fed to `l`. Targets of -1 are skipped. If it throws, the words
     /// before the one in question are counted in all trials, the others in none.
     void add(Graph<T>& g, Loss<T> l, Seq<T> h, TokenBlock targets) {
-        if (targets.batch != 1)
-            throw UsageError("neural cache: found ", targets.batch,
-                             " columns, expected 1: the window is the text right before a word");
         if (g.result(l).nats() != g.result(l).cross_entropy())
             throw UsageError("neural cache: the loss is ", g.result(l).nats(),
                              " nats, but its cross-entropy ", g.result(l).cross_entropy(),
                              "; give a CrossEntropy over the same logits");
         const auto nats = g.result(l).by_token();
-        if (nats.shape(1) != 1 || targets.time != static_cast<Index>(nats.size()))
-            throw UsageError("neural cache: found ", targets.time,
-                             " targets in 1 column, expected those of the last pass, ", nats.shape(0), " in ",
-                             nats.shape(1), ", which must be 1");
+        if (targets.batch != 1 || nats.shape(1) != 1 || targets.time != static_cast<Index>(nats.size()))
+            throw UsageError("neural cache: found targets [", targets.time, ", ", targets.batch,
+                             "], expected those of the last pass, [", nats.shape(0), ", ", nats.shape(1),
+                             "], in one column: the window is the text right before a word");
         const auto states = g.value(h);
         const std::size_t weights = trials_.size() / flatness_.size();
         for (Index first = 0, end; first < targets.time; first = end) {
@@ -74,7 +75,7 @@ public:
                 for (std::size_t k = 0; k < trials_.size(); ++k) {
                     const auto& trial = trials_[k];
                     const double mixed = mixed_[k] =
-                        p.empty() ? model : mixed_nats(model, p[k / weights], trial.weight);
+                        p.empty() ? model : detail::mixed_nats(model, p[k / weights], trial.weight);
                     if (std::isinf(mixed))
                         throw NumericError("neural cache: with weight ", trial.weight, " the word ",
                                            targets.data[first + r],
@@ -118,12 +119,10 @@ NeuralCacheTrials<T> evaluate_neural_cache(Graph<T>& g, Loss<T> l, Seq<T> h, Tok
                                            text::Batches batches, Index window, std::vector<double> flatness,
                                            std::vector<double> weights, GoOn&& go_on = {}) {
     NeuralCacheTrials<T> trials(h.width, window, std::move(flatness), std::move(weights));
-    const Evaluation<T> evaluation(g);
-    for (const auto& batch : batches) {
-        g.forward(l, {x, batch.input}, {y, batch.target});
+    detail::for_each_pass(g, l, x, y, batches, [&](const text::Batch& batch) {
         trials.add(g, l, h, batch.target);
-        if (!go_on(batch.index + 1, batches.count())) break;
-    }
+        return go_on(batch.index + 1, batches.count());
+    });
     return trials;
 }
 

@@ -55,15 +55,11 @@ inline std::size_t parting(const SortedTexts& texts, const Branch& b, std::size_
 
 /// Throws as score_hypotheses for texts that cannot be scored.
 inline void require_texts(std::span<const std::vector<Token>> hypotheses, Index vocabulary) {
-    for (std::size_t i = 0; i < hypotheses.size(); ++i) {
-        if (hypotheses[i].empty())
-            throw UsageError("score_hypotheses: text ", i,
-                             " is empty, expected at least the first token, which is given");
-        for (std::size_t k = 0; k < hypotheses[i].size(); ++k)
-            if (const Token w = hypotheses[i][k]; w < 0 || w >= vocabulary)
-                throw DataError("score_hypotheses: text ", i, " holds token ", w, " at position ", k,
-                                "; expected 0 to ", vocabulary - 1);
-    }
+    for (std::size_t i = 0; i < hypotheses.size(); ++i)
+        if (const auto& text = hypotheses[i];
+            text.empty() || std::ranges::any_of(text, [&](Token w) { return w < 0 || w >= vocabulary; }))
+            throw DataError("score_hypotheses: text ", i, " is empty or holds a token outside 0 to ",
+                            vocabulary - 1, "; expected at least the first token, which is given");
 }
 
 /// The passes of score_hypotheses over sorted texts.
@@ -185,7 +181,7 @@ private:
 /// The graph is in evaluation mode meanwhile; its mode and states are restored. Needs memory for 64 rows of
 /// logits in addition.
 ///
-/// Throws UsageError for a text without tokens, DataError for a token outside the vocabulary of x or o, and what
+/// Throws DataError for a text without tokens or with one outside the vocabulary of x or o, and what
 /// Graph::forward and Graph::logits do.
 template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logits<T> o,
                                                      std::span<const std::vector<Token>> hypotheses) {

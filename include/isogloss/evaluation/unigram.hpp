@@ -21,12 +21,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// Errors   DataError: a corpus of another vocabulary, a < 0, no counts and a = 0, a token of probability 0.
 inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const text::Corpus& corpus,
                                     double add = 1) {
-    if (corpus.vocabulary_size() != vocabulary.size())
-        throw DataError("unigram model: '", corpus.source(), "' has tokens of ", corpus.vocabulary_size(),
-                        " types, but the vocabulary has ", vocabulary.size());
-    if (!corpus.fits(vocabulary))
-        throw DataError("unigram model: '", corpus.source(), "' was read with another vocabulary of ",
-                        vocabulary.size(), " types; give that one");
+    corpus.require_fits(vocabulary);
     require<DataError>("unigram model", "add", add, 0);
     const double mass =
         static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());

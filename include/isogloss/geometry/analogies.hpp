@@ -8,7 +8,6 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/geometry/word_table.hpp>
 #include <isogloss/linalg.hpp>
-#include <isogloss/sizes.hpp>
 #include <isogloss/text/words.hpp>
 #include <string>
 #include <vector>
@@ -93,26 +92,18 @@ inline Array<KnownQuestion> known_questions(const WordTable& table, std::span<co
 ///     d = argmax_{w ≠ a, b, c} cos(w, b - a + c),   vectors of norm 1
 ///
 /// Questions with an unknown word are skipped and counted. Ties go to the first word in the table; a table without
-/// other words than a, b and c has no answer. The cosines
-/// are computed as matrix products over blocks of questions within `budget` bytes.
+/// other words than a, b and c has no answer. The cosines are computed as matrix products over blocks of questions
+/// within 64 MiB.
 ///
-/// Errors   UsageError: a budget below 1, or one for which memory does not suffice
 /// Source   Mikolov, Chen, Corrado, Dean 2013; Mikolov, Yih, Zweig 2013 ("3CosAdd" in Levy, Goldberg 2014).
-inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections,
-                                           Index budget = Index{64} << 20) {
-    require("analogies", "budget", budget, 1);
+inline std::vector<AnalogyScore> analogies(const WordTable& table, std::span<const AnalogySection> sections) {
     std::vector<AnalogyScore> scores;
     const auto questions = detail::known_questions(table, sections, scores);
     const BlasOnOneThread blas;
     const Index V = table.size(), n = table.dimension(), count = std::ssize(questions);
-    const Index block =
-        std::clamp<Index>(budget / (V * Index{sizeof(float)} + 1), 1, std::max<Index>(count, 1));
-    Array<float> queries, cosines;
-    const Index numbers = elements_of("analogies", {block, V + n}, sizeof(float));
-    within_memory("analogies", numbers * Index{sizeof(float)}, [&] {
-        queries.resize(block * n);
-        cosines.resize(block * V);
-    });
+    if (count == 0) return scores;
+    const Index block = std::clamp<Index>((Index{64} << 20) / (V * Index{sizeof(float)}), 1, count);
+    Array<float> queries(block * n), cosines(block * V);
     for (Index first = 0; first < count; first += block) {
         const Index rows = std::min(block, count - first);
         for (Index i = 0; i < rows; ++i) {

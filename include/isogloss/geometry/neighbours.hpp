@@ -9,6 +9,7 @@
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
 #include <isogloss/word_index.hpp>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -33,10 +34,9 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
                         "; expected rows · columns numbers, a query of one row, k ≥ 0");
     const auto dot = [columns](const T* a, const T* b) { return kernel::plain::dot(columns, a, b); };
     const double query_square = dot(query.data(), query.data());
-    if (!std::isfinite(query_square)) throw NumericError("nearest: the norm of the query is not finite");
-    if (query_square == 0)
-        throw DataError("nearest: the query is the zero vector, which has no direction; give another one");
-
+    if (!(query_square > 0) || std::isinf(query_square))
+        throw NumericError("nearest: the norm of the query has the square ", query_square,
+                           ", expected a positive number: it has no direction");
     std::vector<Neighbour> found;
     found.reserve(rows);
     for (Index r = 0; r < rows; ++r) {
@@ -56,27 +56,12 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
     return found;
 }
 
-/// Row `row` of a table [rows, columns], row-major. Throws DataError if the table has no such row.
-template <class T>
-std::span<const T> table_row(std::span<const T> table, Index rows, Index columns, Index row) {
-    if (columns < 1 || row < 0 || row >= rows || row >= std::ssize(table) / columns)
-        throw DataError("nearest: row ", row, " of a table of ", table.size(), " numbers as [", rows, ", ",
-                        columns, "]; expected 0 ≤ row < rows");
-    return table.subspan(row * columns, columns);
-}
-
-/// The row of a word. Throws DataError for an unknown one.
-inline Index row_of_word(const WordIndex& words, std::string_view word) {
-    const Token row = words.find(word);
-    if (row < 0)
-        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
-                        " words; check its spelling and case");
-    return row;
-}
+/// The scalar type of a table: a vector, an array or a span.
+template <class Table> using Number = std::remove_cv_t<std::ranges::range_value_t<Table>>;
 
 }  // namespace detail
 
-/// The k rows of a table nearest to a query by the angle between them, nearest first.
+/// The k rows of a table of floats or doubles nearest to a query by the angle between them, nearest first.
 ///
 ///     similarity(w, q) = w·q / (‖w‖ ‖q‖)
 ///
@@ -84,44 +69,38 @@ inline Index row_of_word(const WordIndex& words, std::string_view word) {
 /// is an error. Zero means that the sum of squares is 0 in double. Sums are computed in double. Of equally near
 /// rows the one with the lower index comes first.
 ///
-/// Shapes   table [rows, columns], row-major;  query [columns]
-/// Errors   DataError: sizes that do not fit, k < 0, a zero query. NumericError: a query or row whose norm is
-///          not finite, with the row's index.
-inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns,
-                                      std::span<const float> query, Index k) {
-    return detail::nearest_rows<float>(table, rows, columns, query, k, -1);
-}
-/// The same in double.
-inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns,
-                                      std::span<const double> query, Index k) {
-    return detail::nearest_rows<double>(table, rows, columns, query, k, -1);
+/// Shapes   table [rows, columns], row-major, contiguous;  query [columns]
+/// Errors   DataError: sizes that do not fit, k < 0. NumericError: a query or row whose norm is not finite, with the
+///          row's index; a zero query.
+template <std::ranges::contiguous_range Table>
+std::vector<Neighbour> nearest(const Table& table, Index rows, Index columns,
+                               std::span<const detail::Number<Table>> query, Index k) {
+    return detail::nearest_rows<detail::Number<Table>>(table, rows, columns, query, k, -1);
 }
 
 /// The k rows nearest to row `row` of the same table, excluding itself. Throws DataError for a row outside.
-inline std::vector<Neighbour> nearest(std::span<const float> table, Index rows, Index columns, Index row,
-                                      Index k) {
-    return detail::nearest_rows<float>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
-                                       row);
-}
-/// The same in double.
-inline std::vector<Neighbour> nearest(std::span<const double> table, Index rows, Index columns, Index row,
-                                      Index k) {
-    return detail::nearest_rows<double>(table, rows, columns, detail::table_row(table, rows, columns, row), k,
-                                        row);
+template <std::ranges::contiguous_range Table>
+std::vector<Neighbour> nearest(const Table& table, Index rows, Index columns, Index row, Index k) {
+    const std::span<const detail::Number<Table>> all(table);
+    if (columns < 1 || row < 0 || row >= rows || row >= std::ssize(all) / columns)
+        throw DataError("nearest: row ", row, " of a table of ", all.size(), " numbers as [", rows, ", ",
+                        columns, "]; expected 0 ≤ row < rows");
+    return detail::nearest_rows<detail::Number<Table>>(all, rows, columns,
+                                                       all.subspan(row * columns, columns), k, row);
 }
 
 /// The k words nearest to a word by the angle of their vectors, excluding itself; word i has row i of the table.
 /// Throws DataError for an unknown word.
 ///
 ///     nearest(vectors.words, vectors.values, vectors.dimension, "north", 10);
-inline std::vector<Neighbour> nearest(const WordIndex& words, std::span<const float> table, Index columns,
-                                      std::string_view word, Index k) {
-    return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
-}
-/// The same in double.
-inline std::vector<Neighbour> nearest(const WordIndex& words, std::span<const double> table, Index columns,
-                                      std::string_view word, Index k) {
-    return nearest(table, words.size(), columns, detail::row_of_word(words, word), k);
+template <std::ranges::contiguous_range Table>
+std::vector<Neighbour> nearest(const WordIndex& words, const Table& table, Index columns,
+                               std::string_view word, Index k) {
+    const Token row = words.find(word);
+    if (row < 0)
+        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
+                        " words; check its spelling and case");
+    return nearest(table, words.size(), columns, row, k);
 }
 
 }}  // namespace isogloss

@@ -21,11 +21,10 @@ struct PrincipalComponents {
 ///     x - 1 x̄ᵀ = U S Vᵀ,   coordinates = U S,   variance_i = s_i² / Σ s²
 ///
 /// The sign of a direction is arbitrary; it is chosen so that its entry of largest absolute value is positive.
-/// A table whose rows are all equal has coordinates and variances 0. A table of very large or small differences is
-/// scaled first, by a power of 2. Costs O(rows · columns²).
+/// A table whose rows are all equal has coordinates and variances 0. Costs O(rows · columns²).
 ///
 /// Errors   UsageError: fewer than 2 rows, fewer rows than columns, count below 1 or above the columns.
-///          NumericError: a number that is not finite, with its position; a coordinate beyond the range of a double.
+///          NumericError: a number that is not finite or 1e150 or more, with its position.
 /// Source   Pearson 1901; Hotelling 1933.
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
     const Index n = x.height(), m = x.width();  // x may be a transpose
@@ -35,33 +34,20 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
             "] were requested, expected at least 2 rows, at least as many rows as columns, and 1 to ", m,
             " components");
     auto centred = dense::zeros<double>(n, m);
-    double most = 0, widest = 0;
-    for (Index j = 0; j < m; ++j)
+    for (Index j = 0; j < m; ++j) {
+        double mean = 0, least = double(x(0, j)), greatest = least;
         for (Index i = 0; i < n; ++i) {
             const auto v = static_cast<double>(x(i, j));
-            if (!std::isfinite(v))
-                throw NumericError("principal components: found ", v, " at row ", i, ", column ", j);
-            most = std::max(most, std::abs(v));
-        }
-    // Differences must not overflow, nor their squares overflow or vanish. Powers of 2 change no other bit.
-    const double shrink = most > 1e307 ? 0.125 : 1;
-    for (Index j = 0; j < m; ++j) {
-        double mean = 0, least = shrink * double(x(0, j)), greatest = least;
-        for (Index i = 0; i < n; ++i) {
-            const double v = shrink * double(x(i, j));
+            if (!(std::abs(v) < 1e150))  // squares must not overflow
+                throw NumericError("principal components: found ", v, " at row ", i, ", column ", j,
+                                   ", expected finite numbers below 1e150");
             mean += v / static_cast<double>(n);
-            least = std::min(least, v), greatest = std::max(greatest, v);
+            least = std::min(least, v);
+            greatest = std::max(greatest, v);
         }
         mean = std::clamp(mean, least, greatest);  // rounding may take that of equal numbers off them
-        for (Index i = 0; i < n; ++i) {
-            centred(i, j) = shrink * double(x(i, j)) - mean;
-            widest = std::max(widest, std::abs(centred(i, j)));
-        }
+        for (Index i = 0; i < n; ++i) centred(i, j) = double(x(i, j)) - mean;
     }
-    const int exponent = widest == 0 || (widest > 1e-100 && widest < 1e100) ? 0 : std::ilogb(widest);
-    if (exponent != 0)
-        for (Index i = 0; i < n; ++i)
-            for (Index j = 0; j < m; ++j) centred(i, j) = std::ldexp(centred(i, j), -exponent);
     const BlasOnOneThread blas;
     const auto [U, s, V] = dense::thin_svd(centred, "principal components");
     double total = 0;
@@ -76,13 +62,7 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
         const double sign = leading < 0 ? -1 : 1;
         for (Index j = 0; j < m; ++j) p.directions.push_back(sign * V(j, k));
         p.variance.push_back(total > 0 ? s(k) * s(k) / total : 0);
-        for (Index i = 0; i < n; ++i) {
-            const double at = std::ldexp(sign * U(i, k) * s(k), exponent) / shrink;
-            if (!std::isfinite(at))
-                throw NumericError("principal components: the coordinate of row ", i, " along direction ", k,
-                                   " is beyond the range of a double; divide the table by 10");
-            p.coordinates[i * count + k] = at;
-        }
+        for (Index i = 0; i < n; ++i) p.coordinates[i * count + k] = sign * U(i, k) * s(k);
     }
     return p;
 }

@@ -11,6 +11,8 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
+namespace detail {
+
 /// Ranks from 1, the smallest first; equal numbers share the mean of their ranks. Throws NumericError for a
 /// number that is not finite.
 inline std::vector<double> ranks(std::span<const double> x) {
@@ -29,6 +31,8 @@ inline std::vector<double> ranks(std::span<const double> x) {
     return rank;
 }
 
+}  // namespace detail
+
 /// Spearman's rank correlation: Pearson's correlation of the ranks, which is correct with ties.
 ///
 ///     ρ = Σ (r_i - r̄)(s_i - s̄) / √(Σ (r_i - r̄)² Σ (s_i - s̄)²)
@@ -40,7 +44,7 @@ inline double spearman(std::span<const double> x, std::span<const double> y) {
     if (x.size() != y.size() || x.size() < 2)
         throw DataError("spearman: found lists of ", x.size(), " and ", y.size(),
                         " numbers, expected equal lengths of at least 2");
-    const auto r = ranks(x), s = ranks(y);
+    const auto r = detail::ranks(x), s = detail::ranks(y);
     const double mean = 0.5 * static_cast<double>(x.size() + 1);
     double both = 0, of_x = 0, of_y = 0;
     for (std::size_t i = 0; i < r.size(); ++i) {

@@ -34,29 +34,17 @@ template <class T> struct Projection {
 
 }  // namespace detail
 
-/// Cosines ρ_i of the principal angles between the column spaces of x [V, a] and y [V, b], descending: the
-/// singular values of UᵀQ for orthonormal bases U, Q, clamped to [0, 1].
-///
-/// Throws UsageError when the row counts differ or a matrix has more columns than rows, NumericError for
-/// a matrix that is zero or not finite.
-template <class T> std::vector<double> principal_cosines(MatrixRef<const T> x, MatrixRef<const T> y) {
-    const BlasOnOneThread blas;
-    std::vector<double> cosines;
-    for (const T rho : dense::singular_values(detail::Projection<T>(x, y, "subspace distance").inner))
-        cosines.push_back(std::clamp(static_cast<double>(rho), 0.0, 1.0));
-    return cosines;
-}
-
 /// The distance between the column spaces of x [V, a] and y [V, b].
 ///
 ///     U = orth(x), Q = orth(y), R = Q - U Uᵀ Q
-///     d² = ‖R‖² / C = 1 - (1/C) Σ ρ_i² = (1/C) Σ sin²θ_i,   C = number of columns of Q
+///     d² = ‖R‖² / C = (1/C) Σ sin²θ_i,   C = number of columns of Q, θ_i the principal angles
 ///
 /// 0 if y's space lies within x's, 1 if the spaces are orthogonal. With equal dimensions it is symmetric
 /// and 0 only for equal spaces; with unequal ones it is not symmetric: it measures how much of y is
 /// outside x. Linearly dependent columns do not count. Costs O(V (a² + b²)).
 ///
-/// Errors   as principal_cosines.
+/// Errors   UsageError when the row counts differ or a matrix has more columns than rows, NumericError for a
+///          matrix that is zero or not finite.
 /// Source   Inan, Khosravi, Socher 2017, appendix B.  Departure: rank-deficient matrices are allowed.
 template <class T> double subspace_distance(MatrixRef<const T> x, MatrixRef<const T> y) {
     const Tensor<T, 2> R = detail::Projection<T>(x, y, "subspace distance").residual;

@@ -20,6 +20,8 @@ struct WordTableOptions {
     Index restrict_to = 0;   ///< use only this many first words, ≥ 0; 0: all
 };
 
+namespace detail {
+
 /// A word with its ASCII capitals in lower case.
 inline std::string folded(std::string_view word) {
     std::string out(word);
@@ -27,6 +29,8 @@ inline std::string folded(std::string_view word) {
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     return out;
 }
+
+}  // namespace detail
 
 /// A copy of word vectors with rows of norm 1, so that an inner product is a cosine.
 ///
@@ -54,10 +58,10 @@ public:
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
             words = words.first(options.restrict_to);
         std::vector<float> row(dimension);
-        const float* from = values.data();
+        const float* next = values.data();
         for (const std::string& word : words) {
-            std::copy_n(from, dimension, row.begin());
-            from += dimension;
+            std::copy_n(next, dimension, row.begin());
+            next += dimension;
             const double norm = kernel::normalise(dimension, row.data());
             if (!std::isfinite(norm))
                 throw NumericError("word table: the norm of the vector of '", word, "' is not finite");
@@ -74,7 +78,7 @@ public:
     Index find(std::string_view word) const { return index_.find(key(word)); }
     /// What a word is looked up as: folded, if the table folds case.
     std::string key(std::string_view word) const {
-        return options_.fold_case ? folded(word) : std::string(word);
+        return options_.fold_case ? detail::folded(word) : std::string(word);
     }
     /// Word `i`, as it is looked up.
     const std::string& word(Index i) const { return index_.words()[require_index(i)]; }

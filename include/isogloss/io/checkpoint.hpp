@@ -11,6 +11,7 @@
 #include <isogloss/io/mismatch.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/kernel/rows.hpp>
+#include <isogloss/sizes.hpp>
 #include <map>
 #include <set>
 #include <span>
@@ -52,16 +53,17 @@ public:
     /// checkpoint.
     template <class T> Checkpoint& model(Graph<T>& g) {
         auto& store = graph::Inspect::store(g);
-        add([&store](Parts& to) {
+        add("", [&store](Parts& parts) {
             for (auto& p : store.parameters) {
-                to.array("", p.name, p.value, {p.rows, p.cols});
-                if (p.unit_rows) to.list.back().fault = [&p](auto bytes) { return fault_of_rows(p, bytes); };
+                parts.array(p.name, p.value, p.rows, p.cols);
+                if (p.unit_rows)
+                    parts.all.back().fault = [&p](auto bytes) { return fault_of_rows(p, bytes); };
             }
-            to.array("state/", "graph/seed", &store.seed, {});
-            to.array("state/", "graph/step", &store.step, {});
+            parts.prefix = "state/graph/";
+            parts.counter("seed", store.seed);
+            parts.counter("step", store.step);
             for (auto& s : store.seqs)
-                if (s.carried)
-                    to.array("state/graph/carried/", s.name, s.carried, {store.capacity.batch, s.width});
+                if (s.carried) parts.array("carried/" + s.name, s.carried, store.capacity.batch, s.width);
         });
         borrowed_ = store.shared.has_value();
         require_unlent_.push_back(
@@ -79,19 +81,16 @@ public:
         if constexpr (
             requires {
                 typename Visitable::RuleOfUpdate;
-                &Visitable::template visit<Visitor>;
+                &Visitable::template visit<Parts>;
             } &&
             !requires { Visitable::stateless; })
             static_assert(
-                !std::is_same_v<decltype(&Visitable::template visit<Visitor>),
-                                void (Visitable::RuleOfUpdate::*)(Visitor&)>,
+                !std::is_same_v<decltype(&Visitable::template visit<Parts>),
+                                void (Visitable::RuleOfUpdate::*)(Parts&)>,
                 "isogloss: this update has only the visit() of Rule, and a checkpoint would lose what it "
                 "accumulates; give it one that begins with Rule's, or, if there is nothing to keep, "
                 "`static constexpr bool stateless = true;`");
-        add([prefix = name + "/", &object](Parts& to) {
-            Visitor visitor{to, prefix};
-            object.visit(visitor);
-        });
+        add("state/" + name + "/", [&object](Parts& parts) { object.visit(parts); });
         if constexpr (requires { object.before_load_of_parameters(); })
             before_load_of_parameters_.push_back([&object] { object.before_load_of_parameters(); });
         if constexpr (requires { object.after_load(); })
@@ -101,23 +100,23 @@ public:
 
     /// A number, as double.
     Checkpoint& number(const std::string& name, double& value) {
-        return add([name, &value](Parts& to) { to.array("state/", name, &value, {}); });
+        return add("state/", [name, &value](Parts& parts) { parts.number(name, value); });
     }
     /// A 64-bit counter.
     Checkpoint& counter(const std::string& name, std::uint64_t& value) {
-        return add([name, &value](Parts& to) { to.array("state/", name, &value, {}); });
+        return add("state/", [name, &value](Parts& parts) { parts.counter(name, value); });
     }
     /// A flag, as 0 or 1.
     Checkpoint& flag(const std::string& name, bool& value) {
-        return add([name, &value](Parts& to) { to.flag(name, value); });
+        return add("state/", [name, &value](Parts& parts) { parts.flag(name, value); });
     }
     /// A list of any length.
     Checkpoint& list(const std::string& name, std::vector<double>& values) {
-        return add([name, &values](Parts& to) { to.any_length(name, DType::f64, values); });
+        return add("state/", [name, &values](Parts& parts) { parts.list(name, values); });
     }
     /// A string of any length.
     Checkpoint& text(const std::string& name, std::string& characters) {
-        return add([name, &characters](Parts& to) { to.any_length(name, DType::u8, characters); });
+        return add("state/", [name, &characters](Parts& parts) { parts.any_length(name, characters); });
     }
 
     /// Writes the current values: temporary name, flush, rename.
@@ -126,7 +125,7 @@ public:
         for (const auto& check : require_unlent_) check(false);
         std::vector<TensorView> tensors;
         const Parts parts = current();
-        for (const Part& p : parts.list) {
+        for (const Part& p : parts.all) {
             TensorView view{p.name, p.dtype, p.shape, p.bytes()};
             if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) * 8 / info(p.dtype).bits};
             tensors.push_back(std::move(view));
@@ -144,7 +143,7 @@ public:
         for (const auto& check : require_unlent_) check(!all);  // the state of the borrower is loaded, too
         const Parts parts = current();
         std::vector<TensorSpec> expected;
-        for (const Part& p : parts.list) {
+        for (const Part& p : parts.all) {
             if (!all && is_state(p)) continue;
             TensorSpec spec{p.name, p.dtype, p.shape};
             if (p.any_length) {
@@ -155,14 +154,14 @@ public:
         }
         require_match(expected, file,
                       all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
-        for (const Part& p : parts.list)
+        for (const Part& p : parts.all)
             if (const std::string fault = p.fault ? p.fault(file.at(p.name).bytes) : ""; !fault.empty())
                 throw FileError(file.name(), ": ", fault);
         if (!all)  // behind all checks: they may change an object
             for (const auto& act : before_load_of_parameters_) act();
-        for (const Part& p : parts.list)  // allocate everything first, so that the load cannot fail halfway
+        for (const Part& p : parts.all)  // allocate everything first, so that the load cannot fail halfway
             if (p.reserve && all) p.reserve(file.at(p.name).bytes.size());
-        for (const Part& p : parts.list)
+        for (const Part& p : parts.all)
             if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
         for (const auto& act : after_load_) act();
     }
@@ -179,61 +178,52 @@ private:
         std::function<std::string(std::span<const std::byte>)> fault =
             {};  // why bytes cannot be assigned, or ""
     };
-    // What was added, as it is in memory now.
+    // What was added, as it is in memory now; the visitor of an object's visit().
     struct Parts {
-        std::vector<Part> list;
-        std::set<std::string> names;
+        std::vector<Part> all = {};
+        std::set<std::string> names = {};
+        std::string prefix = {};  // of the names that follow
 
-        void part(Part p) {
+        void number(const std::string& name, double& value) { memory(name, &value, {}); }
+        void counter(const std::string& name, std::uint64_t& value) { memory(name, &value, {}); }
+        void flag(const std::string& name, bool& value) {
+            add({prefix + name,
+                 DType::u8,
+                 {},
+                 false,
+                 [&value] { return std::as_bytes(std::span(&value, 1)); },
+                 [&value](std::span<const std::byte> bytes) { value = bytes[0] != std::byte{0}; }});
+        }
+        void list(const std::string& name, std::vector<double>& values) { any_length(name, values); }
+        template <class T> void array(const std::string& name, T* data, Index rows, Index cols) {
+            memory(name, data, {rows, cols});
+        }
+        template <class V> void memory(const std::string& name, V* data, std::vector<Index> shape) {
+            const std::size_t n = static_cast<std::size_t>(*product_of(shape));
+            add({prefix + name, dtype_of<V>(), std::move(shape), false,
+                 [data, n] { return std::as_bytes(std::span<const V>(data, n)); },
+                 [data](std::span<const std::byte> bytes) {
+                     if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
+                 }});
+        }
+        // A vector of doubles or a string.
+        template <class C> void any_length(const std::string& name, C& values) {
+            constexpr std::size_t unit = sizeof(typename C::value_type);
+            add({prefix + name,
+                 unit == 1 ? DType::u8 : DType::f64,
+                 {},
+                 true,
+                 [&values] { return std::as_bytes(std::span(values)); },
+                 [&values](std::span<const std::byte> bytes) {
+                     values.resize(bytes.size() / unit);
+                     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+                 },
+                 [&values](std::size_t bytes) { values.reserve(bytes / unit); }});
+        }
+        void add(Part p) {
             if (!names.insert(p.name).second)
                 throw UsageError("checkpoint: two parts are named '", p.name, "'; names must differ");
-            list.push_back(std::move(p));
-        }
-        template <class V>
-        void array(const std::string& prefix, const std::string& name, V* data, std::vector<Index> shape) {
-            std::size_t n = 1;
-            for (const Index k : shape) n *= k;
-            part({prefix + name, dtype_of<V>(), std::move(shape), false,
-                  [data, n] { return std::as_bytes(std::span<const V>(data, n)); },
-                  [data](std::span<const std::byte> bytes) {
-                      if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
-                  }});
-        }
-        void flag(const std::string& name, bool& value) {
-            part({"state/" + name,
-                  DType::u8,
-                  {},
-                  false,
-                  [&value] { return std::as_bytes(std::span(&value, 1)); },
-                  [&value](std::span<const std::byte> bytes) { value = bytes[0] != std::byte{0}; }});
-        }
-        template <class C> void any_length(const std::string& name, DType dtype, C& values) {
-            constexpr std::size_t unit = sizeof(typename C::value_type);
-            part({"state/" + name,
-                  dtype,
-                  {},
-                  true,
-                  [&values] { return std::as_bytes(std::span(values)); },
-                  [&values](std::span<const std::byte> bytes) {
-                      values.resize(bytes.size() / unit);
-                      if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-                  },
-                  [&values](std::size_t bytes) { values.reserve(bytes / unit); }});
-        }
-    };
-    struct Visitor {
-        Parts& to;
-        std::string prefix;
-        void number(const std::string& name, double& value) { to.array("state/", prefix + name, &value, {}); }
-        void counter(const std::string& name, std::uint64_t& value) {
-            to.array("state/", prefix + name, &value, {});
-        }
-        void flag(const std::string& name, bool& value) { to.flag(prefix + name, value); }
-        void list(const std::string& name, std::vector<double>& values) {
-            to.any_length(prefix + name, DType::f64, values);
-        }
-        template <class T> void array(const std::string& name, T* data, Index rows, Index cols) {
-            to.array("state/" + prefix, name, data, {rows, cols});
+            all.push_back(std::move(p));
         }
     };
 
@@ -242,11 +232,14 @@ private:
     // The objects may have moved their memory since the last call.
     Parts current() const {
         Parts parts;
-        for (const auto& show : added_) show(parts);
+        for (const auto& [prefix, show] : added_) {
+            parts.prefix = prefix;
+            show(parts);
+        }
         return parts;
     }
-    template <class Show> Checkpoint& add(Show show) {
-        added_.push_back(std::move(show));
+    template <class Show> Checkpoint& add(std::string prefix, Show show) {
+        added_.emplace_back(std::move(prefix), std::move(show));
         try {
             current();  // names may clash
         } catch (...) {
@@ -271,7 +264,8 @@ private:
         return {};
     }
 
-    std::vector<std::function<void(Parts&)>> added_;
+    std::vector<std::pair<std::string, std::function<void(Parts&)>>>
+        added_;              // with the prefix of their names
     bool borrowed_ = false;  // the graph uses the weights of another
     std::vector<std::function<void(bool)>> require_unlent_;
     std::vector<std::function<void()>> before_load_of_parameters_, after_load_;

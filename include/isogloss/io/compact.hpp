@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <isogloss/array.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>
@@ -24,6 +23,8 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
+namespace detail {
+
 /// An F16 number (IEEE 754 binary16), given by its bits, as a float, exactly.
 inline float half_to_float(std::uint16_t bits) {
     const std::uint32_t sign = std::uint32_t{bits} >> 15 << 31, exponent = (bits >> 10) & 31u,
@@ -31,8 +32,6 @@ inline float half_to_float(std::uint16_t bits) {
     if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1p-24f, sign ? -1.f : 1.f);
     return std::bit_cast<float>(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13);
 }
-
-namespace detail {
 
 /// Calls f(i, number) for the elements of the stored type S, of any alignment.
 template <class S, class F> void each_number(const TensorView& t, F&& f) {
@@ -44,36 +43,38 @@ template <class S, class F> void each_number(const TensorView& t, F&& f) {
     }
 }
 
+/// Name of the tensor of scales of an int8 table.
+inline std::string scale_name(std::string_view table) { return std::string(table) + ".scale"; }
+
+/// The scales of an int8 table, I8 [rows, …] with F32 [rows] as `name.scale`; null if it is not one.
+inline const TensorView* scales(const Safetensors& file, const TensorView& t) {
+    if (t.dtype != DType::i8 || t.shape.empty()) return nullptr;
+    const TensorView* const s = file.find(scale_name(t.name));
+    return s && s->dtype == DType::f32 && s->shape == std::vector<Index>{t.shape[0]} ? s : nullptr;
+}
+
 /// Whether the elements of a tensor can be widened to floating-point numbers.
 inline bool is_numeric(const Safetensors& file, const TensorView& t) {
     return t.dtype == DType::f16 || t.dtype == DType::bf16 || t.dtype == DType::f32 ||
            t.dtype == DType::f64 || scales(file, t);
 }
 
-/// Writes the elements of a tensor to `out`, if is_numeric().
+/// Writes the elements of a tensor that is_numeric() to `out`.
 template <std::floating_point T> void widen(const Safetensors& file, const TensorView& t, T* out) {
-    switch (t.dtype) {
-        case DType::f16:
-            each_number<std::uint16_t>(t, [&](Index i, auto bits) { out[i] = T(half_to_float(bits)); });
-            return;
-        case DType::bf16:
-            each_number<kernel::Bf16>(t, [&](Index i, auto x) { out[i] = T(kernel::to_float(x)); });
-            return;
-        case DType::f32:
-            each_number<float>(t, [&](Index i, float x) { out[i] = T(x); });
-            return;
-        case DType::f64:
-            each_number<double>(t, [&](Index i, double x) { out[i] = static_cast<T>(x); });
-            return;
-        default:
-            break;
+    if (t.dtype == DType::f16)
+        each_number<std::uint16_t>(t, [&](Index i, auto bits) { out[i] = T(half_to_float(bits)); });
+    else if (t.dtype == DType::bf16)
+        each_number<kernel::Bf16>(t, [&](Index i, auto x) { out[i] = T(kernel::to_float(x)); });
+    else if (t.dtype == DType::f32) each_number<float>(t, [&](Index i, float x) { out[i] = T(x); });
+    else if (t.dtype == DType::f64)
+        each_number<double>(t, [&](Index i, double x) { out[i] = static_cast<T>(x); });
+    else {
+        const auto scale = file.values<float>(scale_name(t.name));
+        const Index width = std::ssize(t.bytes) / std::max<Index>(t.shape[0], 1);
+        each_number<std::int8_t>(t, [&](Index i, std::int8_t q) {
+            out[i] = T(q) * T(scale[static_cast<std::size_t>(i / width)]);
+        });
     }
-    const TensorView* const s = scales(file, t);
-    if (!s) return;
-    const Index rows = t.shape[0], width = rows == 0 ? 0 : std::ssize(t.bytes) / rows;
-    Array<float> scale(rows);
-    each_number<float>(*s, [&](Index i, float x) { scale[i] = x; });
-    each_number<std::int8_t>(t, [&](Index i, std::int8_t q) { out[i] = T(q) * T(scale[i / width]); });
 }
 
 }  // namespace detail
@@ -91,17 +92,14 @@ template <std::floating_point T> std::vector<T> numbers(const Safetensors& file,
         throw FileError(file.name(), ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
                         ", expected F16, BF16, F32, F64, or I8 with a tensor ",
                         in_quotes(detail::scale_name(name)), " of a scale for each row");
-    Index n = 1;
-    for (const Index size : t.shape) n *= size;
-    std::vector<T> out(static_cast<std::size_t>(n));
+    std::vector<T> out(static_cast<std::size_t>(std::ssize(t.bytes) * 8 / info(t.dtype).bits));
     detail::widen(file, t, out.data());
-    if constexpr (sizeof(T) < sizeof(double))
-        if (t.dtype == DType::f64)
-            detail::each_number<double>(t, [&](Index i, double x) {
-                if (std::isfinite(x) && !std::isfinite(out[static_cast<std::size_t>(i)]))
-                    throw FileError(file.name(), ": tensor ", in_quotes(name), " holds ", x,
-                                    ", which is too large for float; read it as double");
-            });
+    if (t.dtype == DType::f64)
+        detail::each_number<double>(t, [&](Index i, double x) {
+            if (std::isfinite(x) && !std::isfinite(out[static_cast<std::size_t>(i)]))
+                throw FileError(file.name(), ": tensor ", in_quotes(name), " holds ", x,
+                                ", which is too large for float; read it as double");
+        });
     return out;
 }
 
@@ -117,15 +115,11 @@ template <std::floating_point T = float> Safetensors widened(Safetensors file) {
     const auto narrow = [&file](const TensorView& t) {
         return t.dtype != dtype_of<T>() && t.dtype != DType::f64 && detail::is_numeric(file, t);
     };
-    Index all = 0;
-    for (const TensorView& t : file.tensors())
-        if (narrow(t)) all += std::ssize(t.bytes) * 8 / info(t.dtype).bits;
-    if (std::ranges::none_of(file.tensors(), narrow)) return file;
-    const std::shared_ptr<T[]> room = within_memory<FileError>(file.name(), all * Index{sizeof(T)}, [all] {
-        return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(all));
-    });
+    // The data read is kept too: tensors that are not widened refer to it.
+    const auto owner =
+        std::make_shared<std::pair<std::shared_ptr<const void>, std::vector<std::vector<T>>>>();
+    owner->first = file.owner();
     std::vector<TensorView> tensors;
-    Index used = 0;
     for (const TensorView& t : file.tensors()) {
         constexpr std::string_view end = ".scale";
         const TensorView* const table =
@@ -134,15 +128,15 @@ template <std::floating_point T = float> Safetensors widened(Safetensors file) {
         if (table && detail::scales(file, *table) == &t) continue;
         tensors.push_back(t);
         if (!narrow(t)) continue;
-        const Index n = std::ssize(t.bytes) * 8 / info(t.dtype).bits;
-        detail::widen(file, t, room.get() + used);
+        const auto n = t.bytes.size() * 8 / static_cast<std::size_t>(info(t.dtype).bits);
+        auto& wide =
+            within_memory<FileError>(file.name(), static_cast<Index>(n * sizeof(T)),
+                                     [&]() -> std::vector<T>& { return owner->second.emplace_back(n); });
+        detail::widen(file, t, wide.data());
         tensors.back().dtype = dtype_of<T>();
-        tensors.back().bytes = std::as_bytes(std::span(room.get() + used, static_cast<std::size_t>(n)));
-        used += n;
+        tensors.back().bytes = std::as_bytes(std::span(wide));
     }
-    // The data read is kept too: tensors that were not widened refer to it.
-    const auto owner =
-        std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<T[]>>>(file.owner(), room);
+    if (owner->second.empty()) return file;
     return file.with(std::move(tensors), owner);
 }
 
@@ -157,67 +151,51 @@ enum class Compact {
 /// does not begin with "state/". Everything else is unchanged, including the metadata. `widened` reads it back.
 /// Tables that were already compact are widened first.
 ///
-/// Throws DataError for a number in a table that is not finite, with int8; for a finite one that rounds to infinity,
-/// with bf16 (beyond 3.39e38); for a tensor that has the name of a table's scales; for a file whose matrices are
-/// F64 only, as of a Graph<double>, which would stay as large as it is; and as write_safetensors.
+/// Throws DataError for a number that the type cannot hold: one that is not finite, with int8; a finite one that rounds to
+/// infinity, with bf16 (beyond 3.39e38); and as write_safetensors, also where a table's scales have the name of a tensor.
 inline void write_compact(const std::filesystem::path& path, Safetensors file, Compact type) {
     file = widened(std::move(file));
     std::vector<TensorView> tensors;
     std::vector<std::vector<kernel::Bf16>> halves;
     std::vector<std::vector<std::int8_t>> quarters;
-    std::vector<Array<float>> scales;
+    std::vector<std::vector<float>> scales;
     for (const TensorView& t : file.tensors()) {
         tensors.push_back(t);
         if (type == Compact::none || t.dtype != DType::f32 || t.shape.size() != 2 || t.shape[0] < 2 ||
             t.name.starts_with("state/"))
             continue;
-        const Index rows = t.shape[0], width = t.shape[1];
-        const auto n = static_cast<std::size_t>(rows * width);
+        const Index width = t.shape[1];
+        const auto rows = static_cast<std::size_t>(t.shape[0]), n = rows * static_cast<std::size_t>(width);
+        const auto refuse = [&](Index i, float x) {
+            throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
+                            ", which the type cannot represent; expected finite numbers of at most 3.38e38");
+        };
         if (type == Compact::bf16) {
-            auto& to = halves.emplace_back(n);
+            auto& rounded = halves.emplace_back(n);
             detail::each_number<float>(t, [&](Index i, float x) {
-                const kernel::Bf16 rounded = to[static_cast<std::size_t>(i)] = kernel::to_bf16(x);
-                if (std::isfinite(x) && !std::isfinite(kernel::to_float(rounded)))
-                    throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", i / width,
-                                    " holds ", x,
-                                    ", which would be infinite in bfloat16; expected at most 3.38e38");
+                const kernel::Bf16 y = rounded[static_cast<std::size_t>(i)] = kernel::to_bf16(x);
+                if (std::isfinite(x) && !std::isfinite(kernel::to_float(y))) refuse(i, x);
             });
             tensors.back().dtype = DType::bf16;
-            tensors.back().bytes = std::as_bytes(std::span(to));
+            tensors.back().bytes = std::as_bytes(std::span(rounded));
             continue;
         }
-        if (file.find(detail::scale_name(t.name)))
-            throw DataError(
-                file.name(), ": the scales of the table ", in_quotes(t.name), " would be stored as ",
-                in_quotes(detail::scale_name(t.name)),
-                ", a tensor that the file holds already; rename one of the two, or store as bf16");
         auto& scale = scales.emplace_back(rows, 0.f);
         detail::each_number<float>(t, [&](Index i, float x) {
-            if (!std::isfinite(x))
-                throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", i / width, " holds ",
-                                x, ", which cannot be represented in int8; expected finite numbers");
-            scale[i / width] = std::max(scale[i / width], std::abs(x) / 127);
+            if (!std::isfinite(x)) refuse(i, x);
+            float& s = scale[static_cast<std::size_t>(i / width)];
+            s = std::max(s, std::abs(x) / 127);
         });
-        auto& to = quarters.emplace_back(n);
+        auto& rounded = quarters.emplace_back(n, std::int8_t{0});
         detail::each_number<float>(t, [&](Index i, float x) {
-            const float s = scale[i / width];
-            to[static_cast<std::size_t>(i)] =
-                s > 0 ? static_cast<std::int8_t>(std::clamp(std::nearbyint(x / s), -127.f, 127.f))
-                      : std::int8_t{0};
+            if (const float s = scale[static_cast<std::size_t>(i / width)]; s > 0)
+                rounded[static_cast<std::size_t>(i)] =
+                    static_cast<std::int8_t>(std::clamp(std::nearbyint(x / s), -127.f, 127.f));
         });
         tensors.back().dtype = DType::i8;
-        tensors.back().bytes = std::as_bytes(std::span(to));
-        tensors.push_back(tensor_view<float>(detail::scale_name(t.name), {rows},
-                                             {scale.data(), static_cast<std::size_t>(rows)}));
+        tensors.back().bytes = std::as_bytes(std::span(rounded));
+        tensors.push_back(tensor_view<float>(detail::scale_name(t.name), {t.shape[0]}, scale));
     }
-    if (type != Compact::none && halves.empty() && quarters.empty())
-        for (const TensorView& t : tensors)
-            if (t.dtype == DType::f64 && t.shape.size() == 2 && t.shape[0] >= 2 &&
-                !t.name.starts_with("state/"))
-                throw DataError(
-                    file.name(), ": tensor ", in_quotes(t.name),
-                    " has type F64, and the file has no matrix in F32, the type that is stored in fewer ",
-                    "bytes; save the model from a Graph<float>");
     write_safetensors(path, tensors, file.metadata());
 }
 

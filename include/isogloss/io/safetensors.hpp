@@ -14,12 +14,12 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/io/safetensors_header.hpp>
 #include <isogloss/io/tensor_view.hpp>
+#include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
 #include <isogloss/word_index.hpp>
 #include <map>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,9 +92,9 @@ inline void stream_safetensors(const std::filesystem::path& path, std::vector<Te
     for (const auto& [key, value] : metadata) {
         if (key == "isogloss.checksum" || key == "isogloss.format")
             throw DataError("safetensors: the metadata '", key, "' is written by isogloss; use another key");
-        head += "," + json_string(key) + ":" + json_string(value);
+        head += "," + detail::json_string(key) + ":" + detail::json_string(value);
     }
-    head += "}" + safetensors_entries(specs) + "}";
+    head += "}" + detail::safetensors_entries(specs) + "}";
     head.append((64 - head.size() % 64) % 64, ' ');
     const std::uint64_t length = head.size() - 8;
     if (length > max_safetensors_header)
@@ -118,19 +118,13 @@ inline void stream_safetensors(const std::filesystem::path& path, std::vector<Te
     });
 }
 
-/// The same for tensors in memory. Also DataError, before anything is written, for a shape that does not match
-/// its bytes.
+/// The same for tensors in memory.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                               const std::map<std::string, std::string>& metadata = {}) {
     std::vector<TensorSource> sources;
-    for (const TensorView& t : tensors) {
-        const auto needed = bytes_of(t.dtype, t.shape);
-        if (!needed || static_cast<std::size_t>(*needed) != t.bytes.size())
-            throw DataError("safetensors: tensor ", in_quotes(t.name), " is ", info(t.dtype).name, " ",
-                            dimensions_text(t.shape), " but has ", t.bytes.size(), " bytes");
+    for (const TensorView& t : tensors)
         sources.push_back(
             {{t.name, t.dtype, t.shape}, [bytes = t.bytes](TensorSink& sink) { sink.write(bytes); }});
-    }
     stream_safetensors(path, std::move(sources), metadata);
 }
 
@@ -157,12 +151,9 @@ public:
     /// Reads and verifies a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
         return load(path, options, [](file::Reader& in, std::uint64_t, std::uint64_t data) {
-            std::shared_ptr<std::byte[]> held;
-            try {
-                held = std::make_unique_for_overwrite<std::byte[]>(data);
-            } catch (const std::bad_alloc&) {
-                in.refuse("the tensors take ", data, " bytes, more than the available memory");
-            }
+            const std::shared_ptr<std::byte[]> held = within_memory<FileError>(
+                in.name(), static_cast<Index>(data),
+                [data] { return std::make_unique_for_overwrite<std::byte[]>(data); });
             const std::span bytes(held.get(), data);
             in.read(bytes);
             return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
@@ -183,18 +174,18 @@ public:
 
     /// The tensor of this name, or null. The view is valid as long as this object, even if it is moved.
     const TensorView* find(std::string_view name) const {
-        const Token at = index_.find(name);
-        return at < 0 ? nullptr : &tensors_[at];
+        const Token i = index_.find(name);
+        return i < 0 ? nullptr : &tensors_[i];
     }
 
     /// The tensor of this name. Throws FileError if there is none.
     const TensorView& at(std::string_view name) const {
         if (const TensorView* t = find(name)) return *t;
         std::string known;
-        for (std::size_t i = 0; i < tensors_.size() && i < 20; ++i)
-            known += " " + in_quotes(tensors_[i].name);
-        throw FileError(name_, ": holds no tensor ", in_quotes(name), "; it holds ", tensors_.size(), ":",
-                        known, tensors_.size() > 20 ? " …" : "");
+        for (const TensorView& t : std::span(tensors_).first(std::min<std::size_t>(tensors_.size(), 20)))
+            known += " " + in_quotes(t.name);
+        throw FileError(name_, ": holds no tensor ", in_quotes(name), "; the first of its ", tensors_.size(),
+                        " are", known);
     }
 
     /// The tensor `name`. Throws FileError unless it has the type T and exactly this shape, before
@@ -285,17 +276,16 @@ private:
         file::Reader in(file::open_regular(path.string()));
         const auto size = static_cast<std::uint64_t>(in.remaining());
         std::uint64_t length = 0;
-        if (size < 8) in.refuse("the file has ", size, " bytes, too few for a safetensors file");
-        in.read(std::as_writable_bytes(std::span(&length, 1)));
-        if (length > size - 8 || length > max_safetensors_header)
-            in.refuse("the header should take ", length, " bytes, but the file has ", size - 8,
-                      " after its length and the limit is ", max_safetensors_header,
+        if (size >= 8) in.read(std::as_writable_bytes(std::span(&length, 1)));
+        if (size < 8 || length > size - 8 || length > max_safetensors_header)
+            in.refuse("found ", size, " bytes and a header of ", length,
+                      ", expected the header within them and at most ", max_safetensors_header,
                       "; the file is truncated or not a safetensors file");
         std::string json(length, '\0');
         in.read(std::as_writable_bytes(std::span(json)));
         const std::uint64_t data = size - 8 - length;
         auto header =
-            read_safetensors_header(json, data, [&in](const std::string& what) { in.refuse(what); });
+            detail::read_safetensors_header(json, data, [&in](const std::string& what) { in.refuse(what); });
 
         Safetensors file;
         file.name_ = in.name();
@@ -324,22 +314,21 @@ private:
                     "programs with SafetensorsOptions{.require_checksum = false}");
             return;
         }
-        const std::size_t digits = safetensors_opening.size();
-        if (format == metadata.end() || sum == metadata.end() || !json.starts_with(safetensors_opening) ||
-            sum->second.size() != 16 || json.substr(digits, 16) != sum->second)
-            in.refuse(
-                "the checksum is not where isogloss writes it; the file is damaged, or another program "
-                "rewrote it and should drop the metadata 'isogloss.format' and 'isogloss.checksum'");
         const std::uint64_t length = json.size();
+        const bool placed =
+            json.starts_with(safetensors_opening) && json.size() > safetensors_opening.size() + 16;
+        std::string zeroed(json);
+        if (placed) zeroed.replace(safetensors_opening.size(), 16, 16, '0');
         file::Crc64 crc;
         crc.add(std::as_bytes(std::span(&length, 1)));
-        crc.add(json.substr(0, digits));
-        crc.add(std::string_view("0000000000000000"));
-        crc.add(json.substr(digits + 16));
+        crc.add(zeroed);
         crc.add(data);
-        if (file::hex16(crc.value()) != sum->second)
-            in.refuse("the file is damaged: its checksum is ", file::hex16(crc.value()), ", but ",
-                      in_quotes(sum->second), " was written; restore it from a copy");
+        if (!placed || format == metadata.end() || sum == metadata.end() ||
+            file::hex16(crc.value()) != sum->second)
+            in.refuse(
+                "its checksum is wrong: the file is damaged, or another program rewrote it and should drop "
+                "the "
+                "metadata 'isogloss.format' and 'isogloss.checksum'; restore it from a copy");
         // After the checksum, so that a damaged file is not reported as a newer one.
         if (format->second != safetensors_format)
             in.refuse("format ", in_quotes(format->second), ", but this version of isogloss reads format '",
@@ -366,19 +355,5 @@ private:
     std::map<std::string, std::string> metadata_;
     bool has_checksum_ = false;
 };
-
-namespace detail {
-
-/// Name of the tensor of scales of an int8 table.
-inline std::string scale_name(std::string_view table) { return std::string(table) + ".scale"; }
-
-/// The scales of an int8 table, I8 [rows, …] with F32 [rows] as `name.scale`; null if it is not one.
-inline const TensorView* scales(const Safetensors& file, const TensorView& t) {
-    if (t.dtype != DType::i8 || t.shape.empty()) return nullptr;
-    const TensorView* const s = file.find(scale_name(t.name));
-    return s && s->dtype == DType::f32 && s->shape == std::vector<Index>{t.shape[0]} ? s : nullptr;
-}
-
-}  // namespace detail
 
 }}}  // namespace isogloss::io

@@ -19,6 +19,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 /// Maximum header length, in bytes, for writing and reading; the limit of the format's own library.
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
 
+namespace detail {
+
 /// Reads a header and checks all of it against the number of bytes that follow it. `refuse(what)` is called
 /// with the first problem and must not return.
 ///
@@ -34,36 +36,27 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
     if (const std::string problem = read_json(json, header); !problem.empty()) refuse(problem);
 
     auto& entries = header.entries;
-    std::vector<std::string_view> names;
-    names.reserve(entries.size());
-    for (const auto& e : entries) names.push_back(e.tensor.name);
-    std::sort(names.begin(), names.end());
-    const auto twice = std::adjacent_find(names.begin(), names.end());
-    if (twice != names.end()) refuse(message("the tensor ", in_quotes(*twice), " appears twice"));
-
     std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
     });
+    std::set<std::string_view> names;
     std::uint64_t end = 0;
     for (const auto& e : entries) {
         const auto needed = bytes_of(e.tensor.dtype, e.tensor.shape);
-        const auto what = [&e] {
-            return message("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
-                           dimensions_text(e.tensor.shape), ", data_offsets [", e.begin, ", ", e.end, "]: ");
-        };
-        if (!needed) refuse(what() + "the number of bytes is not whole, or too large to count");
-        if (e.begin > e.end || e.end - e.begin != static_cast<std::uint64_t>(*needed))
-            refuse(what() + message("the shape needs ", *needed, " bytes"));
-        if (e.begin != end)
-            refuse(what() +
-                   message(e.begin < end ? "overlaps the tensor before it" : "leaves a hole before it",
-                           ", which ends at ", end));
+        if (!names.insert(e.tensor.name).second)
+            refuse(message("the tensor ", in_quotes(e.tensor.name), " appears twice"));
+        if (!needed || e.begin != end || e.end < e.begin ||
+            e.end - e.begin != static_cast<std::uint64_t>(*needed))
+            refuse(
+                message("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
+                        dimensions_text(e.tensor.shape), ": found data_offsets [", e.begin, ", ", e.end,
+                        "], expected to begin at ", end, " and to hold ",
+                        needed ? std::to_string(*needed) + " bytes" : "a countable number of whole bytes"));
         end = e.end;
     }
     if (end != bytes_after)
         refuse(message("the tensors take ", end, " bytes, but ", bytes_after,
-                       " follow the header; the file is ",
-                       end > bytes_after ? "truncated" : "longer than it should be"));
+                       " follow the header; the file is truncated or too long"));
     return header;
 }
 
@@ -72,26 +65,26 @@ SafetensorsHeader read_safetensors_header(std::string_view json, std::uint64_t b
 /// whole number of bytes.
 inline std::string safetensors_entries(std::span<const TensorSpec> tensors) {
     std::string json;
-    std::set<std::string_view> names;
-    Index offset = 0;
+    std::set<std::string_view> names{"__metadata__"};
+    Index begin = 0;
     for (const TensorSpec& t : tensors) {
-        if (!names.insert(t.name).second || t.name == "__metadata__")
+        if (!names.insert(t.name).second)
             throw DataError("safetensors: the tensor name ", in_quotes(t.name),
-                            t.name == "__metadata__" ? " is reserved by the format"
-                                                     : " appears twice; names must differ");
+                            " appears twice or is reserved; choose another");
         const auto needed = bytes_of(t.dtype, t.shape);
-        if (!needed || *needed > std::numeric_limits<Index>::max() - offset)
+        if (!needed || *needed > std::numeric_limits<Index>::max() - begin)
             throw DataError("safetensors: tensor ", in_quotes(t.name), " is ", info(t.dtype).name, " ",
                             dimensions_text(t.shape),
                             "; the number of bytes is not whole, or too large to count");
-        json +=
-            "," + json_string(t.name) + R"(:{"dtype":")" + std::string(info(t.dtype).name) + R"(","shape":[)";
-        for (std::size_t i = 0; i < t.shape.size(); ++i) json += (i ? "," : "") + std::to_string(t.shape[i]);
-        json +=
-            R"(],"data_offsets":[)" + std::to_string(offset) + "," + std::to_string(offset + *needed) + "]}";
-        offset += *needed;
+        std::string sizes;
+        for (const Index size : t.shape) sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+        json += message(",", json_string(t.name), R"(:{"dtype":")", info(t.dtype).name, R"(","shape":[)",
+                        sizes, R"(],"data_offsets":[)", begin, ",", begin + *needed, "]}");
+        begin += *needed;
     }
     return json;
 }
+
+}  // namespace detail
 
 }}}  // namespace isogloss::io

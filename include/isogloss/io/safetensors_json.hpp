@@ -24,10 +24,11 @@
 #include <isogloss/utf8.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #endif
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io { namespace detail {
 
 /// A tensor as the header of a safetensors file describes it.
 struct SafetensorsEntry {
@@ -62,8 +63,6 @@ ISOGLOSS_IO_INLINE std::string json_string(std::string_view characters) {
     }
 }
 
-namespace detail {
-
 /// Reads the JSON of a header event by event: only the allowed forms are accepted, and the first
 /// violation stops the reading, so that no tree is ever built from a malicious header.
 class SafetensorsHeaderReader : public nlohmann::json_sax<nlohmann::json> {
@@ -84,31 +83,20 @@ public:
             return go(Place::metadata);
         }
         header.entries.push_back({{key_, DType::f32, {}}, 0, 0});
-        seen_ = {};
+        keys_.clear();
         return go(Place::tensor);
     }
     bool end_object() override {
-        if (place_ == Place::tensor) {
-            for (const auto& [field, seen] :
-                 {std::pair{"dtype", seen_.dtype}, std::pair{"shape", seen_.shape},
-                  std::pair{"data_offsets", seen_.offsets}})
-                if (!seen) return stop_at_tensor(" has no ", field);
-            return go(Place::top);
-        }
+        if (place_ == Place::tensor)
+            return keys_.size() == 3 ? go(Place::top)
+                                     : stop_at_tensor(" lacks one of dtype, shape and data_offsets");
         return go(place_ == Place::metadata ? Place::top : Place::after);
     }
     bool key(std::string& name) override {
         key_ = std::move(name);
-        if (place_ == Place::tensor) {
-            bool* const seen = key_ == "dtype"          ? &seen_.dtype
-                               : key_ == "shape"        ? &seen_.shape
-                               : key_ == "data_offsets" ? &seen_.offsets
-                                                        : nullptr;
-            if (!seen || *seen)
-                return stop_at_tensor(": the key ", in_quotes(key_),
-                                      seen ? " appears twice" : " is none of dtype, shape, data_offsets");
-            *seen = true;
-        }
+        const bool known = key_ == "dtype" || key_ == "shape" || key_ == "data_offsets";
+        if (place_ == Place::tensor && (!known || !keys_.insert(key_).second))
+            return stop_at_tensor(": the key ", in_quotes(key_), " appears twice or is unknown");
         return true;
     }
     bool string(std::string& value) override {
@@ -179,19 +167,15 @@ private:
     std::string key_;
     std::size_t numbers_ = 0;
     bool has_metadata_ = false;
-    struct {
-        bool dtype = false, shape = false, offsets = false;
-    } seen_;
+    std::set<std::string> keys_;  // of the tensor
 };
 
-}  // namespace detail
-
 ISOGLOSS_IO_INLINE std::string read_json(std::string_view json, SafetensorsHeader& header) {
-    detail::SafetensorsHeaderReader reader(header);
+    SafetensorsHeaderReader reader(header);
     if (nlohmann::json::sax_parse(json.begin(), json.end(), &reader)) return {};
     return std::move(reader.problem);
 }
 
 #endif
 
-}}}  // namespace isogloss::io
+}}}}  // namespace isogloss::io::detail

@@ -69,8 +69,8 @@ public:
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
         file::LineReader lines(text_path, options);
-        const auto from = file::file_status(text_path), to = file::file_status(token_path);
-        if (from && to && from->st_dev == to->st_dev && from->st_ino == to->st_ino)
+        const auto text = file::file_status(text_path), target = file::file_status(token_path);
+        if (text && target && text->st_dev == target->st_dev && text->st_ino == target->st_ino)
             throw FileError("'", token_path, "' is the text itself; write the tokens to another file");
         TokenFileWriter out(token_path, vocabulary);
         std::vector<Token> tokens;
@@ -109,6 +109,12 @@ public:
     bool fits(const Vocabulary& vocabulary) const {
         return vocabulary.size() == types_ && (vocabulary_ == 0 || vocabulary.checksum() == vocabulary_);
     }
+    /// Throws DataError unless it fits.
+    void require_fits(const Vocabulary& vocabulary) const {
+        if (!fits(vocabulary))
+            throw DataError("'", source_, "' was read with another vocabulary, of ", types_,
+                            " types; found one of ", vocabulary.size());
+    }
     /// Number of `unk` tokens; 0 from bare tokens, for which it is unknown.
     Index unknowns() const { return info_.unknowns; }
     /// Lines of the text; 0 from bare tokens, for which it is unknown.
@@ -125,12 +131,7 @@ public:
         if (first < 0 || first >= last || last > size())
             throw DataError(source_, ": tokens ", first, " to ", last,
                             " were requested, expected 0 <= first < last <= ", size());
-        if (vocabulary.size() != types_)
-            throw DataError(source_, ": it was read with a vocabulary of ", types_, " types, found one of ",
-                            vocabulary.size());
-        if (!fits(vocabulary))
-            throw DataError(source_, ": it was read with another vocabulary of ", types_,
-                            " types; give that one");
+        require_fits(vocabulary);
         Corpus c = *this;
         c.tokens_ = tokens_.subspan(first, last - first);
         const auto count = [&c](bool there, Token t) {
@@ -179,15 +180,13 @@ private:
         Index unknowns = 0;
         bool any = false;
         for (std::string_view line; lines.next(line);) {
-            unknowns += vocabulary.encode_checked(line, tokens, {lines.name(), lines.line()});
+            unknowns += vocabulary.encode_checked(line, tokens, lines);
             any = any || !tokens.empty();
             flush();
         }
-        if (lines.line() == 0)
-            throw DataError(lines.name(), ": the text is empty; expected at least one line");
         if (!any)
-            throw DataError(lines.name(), ": ", lines.line(),
-                            " lines without a word, and line ends are not tokens");
+            throw DataError(lines.name(), ": the text is empty: no words in its ", lines.line(),
+                            " lines, and line ends are no tokens");
         return unknowns;
     }
 

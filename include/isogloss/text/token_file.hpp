@@ -26,6 +26,8 @@ struct TokenStreamInfo {
     std::uint64_t checksum = 0;  ///< TokenHash of the stream
 };
 
+namespace detail {
+
 /// The first 128 bytes of a token file; tokens of 32 bits follow, in the byte order of `order`.
 struct TokenFileHeader {
     std::array<char, 8> magic{'i', 's', 'o', 't', 'o', 'k', 'e', 'n'};
@@ -47,6 +49,8 @@ struct TokenFileHeader {
     }
 };
 static_assert(sizeof(TokenFileHeader) == 128, "the header of a token file has 128 bytes and no gaps");
+
+}  // namespace detail
 
 /// Writes a token file piece by piece; `commit` gives it its name.
 class TokenFileWriter {
@@ -77,12 +81,12 @@ public:
     }
 
 private:
-    static std::string_view bytes_of(const TokenFileHeader& h) {
+    static std::string_view bytes_of(const detail::TokenFileHeader& h) {
         return {reinterpret_cast<const char*>(&h), sizeof h};
     }
 
     file::OutputFile file_;
-    TokenFileHeader header_;
+    detail::TokenFileHeader header_;
     file::TokenHash hash_;
 };
 
@@ -96,32 +100,26 @@ public:
     /// Maps `path`; with `verify` false the tokens are not checked.
     TokenFile(const std::string& path, const Vocabulary& vocabulary, bool verify) : file_(path) {
         const auto refuse = [&path](const auto&... what) { throw FileError("'", path, "' ", what...); };
-        TokenFileHeader h;
-        const TokenFileHeader expected;
+        const detail::TokenFileHeader expected;
+        detail::TokenFileHeader h;
         const auto bytes = static_cast<std::uint64_t>(file_.bytes());
         if (bytes > 0)
             std::memcpy(static_cast<void*>(&h), file_.data(), std::min<std::uint64_t>(sizeof h, bytes));
         if (bytes < sizeof h.magic || h.magic != expected.magic)
             refuse("is not a token file; make one from a text with Corpus::encode");
-        if (bytes < sizeof h)
-            refuse("is truncated: it has ", bytes, " bytes, and the header alone has ", sizeof h);
-        if (h.order != expected.order)
-            refuse("was written on a machine with the other byte order; encode the text here");
-        if (h.version != expected.version)
-            refuse("is a token file of version ", h.version, ", this library reads version ",
-                   expected.version);
-        if (h.header_checksum != h.hash()) refuse("is damaged: the header does not match its checksum");
-        const std::uint64_t room = (bytes - sizeof h) / sizeof(Token);
-        if (h.tokens != room || (bytes - sizeof h) % sizeof(Token) != 0)
-            refuse("is ", h.tokens > room ? "truncated" : "damaged", ": the header promises ", h.tokens,
-                   " tokens of 4 bytes, the file has ", bytes - sizeof h, " bytes for them");
-        if (h.vocabulary_size != static_cast<std::uint64_t>(vocabulary.size()))
-            throw DataError("'", path, "' was made with a vocabulary of ", h.vocabulary_size,
-                            " types, but this one has ", vocabulary.size(), "; encode the text again");
-        if (h.vocabulary_checksum != vocabulary.checksum())
-            throw DataError("'", path, "' was made with another vocabulary of ", h.vocabulary_size,
-                            " types (checksum ", file::hex16(h.vocabulary_checksum), ", this one has ",
-                            file::hex16(vocabulary.checksum()), "); encode the text again");
+        if (bytes < sizeof h || h.header_checksum != h.hash() || (bytes - sizeof h) % sizeof(Token) != 0 ||
+            h.tokens != (bytes - sizeof h) / sizeof(Token))
+            refuse("is damaged: its header does not match its checksum or its ", bytes, " bytes");
+        if (h.order != expected.order || h.version != expected.version)
+            refuse("is a token file of version ", h.version,
+                   ", or of the other byte order; this library reads version ", expected.version,
+                   "; encode the text here");
+        if (h.vocabulary_size != static_cast<std::uint64_t>(vocabulary.size()) ||
+            h.vocabulary_checksum != vocabulary.checksum())
+            throw DataError("'", path, "' was made with another vocabulary, of ", h.vocabulary_size,
+                            " types (checksum ", file::hex16(h.vocabulary_checksum), "); this one has ",
+                            vocabulary.size(), " (", file::hex16(vocabulary.checksum()),
+                            "); encode the text again");
         info_ = {static_cast<Index>(h.tokens), static_cast<Index>(h.unknowns), static_cast<Index>(h.lines),
                  h.checksum};
         if (verify) check(vocabulary.size());
@@ -129,7 +127,7 @@ public:
 
     /// The tokens; valid as long as this object.
     std::span<const Token> tokens() const {
-        return {reinterpret_cast<const Token*>(file_.data() + sizeof(TokenFileHeader)),
+        return {reinterpret_cast<const Token*>(file_.data() + sizeof(detail::TokenFileHeader)),
                 static_cast<std::size_t>(info_.tokens)};
     }
     /// Counts and checksum, from the header.
@@ -140,22 +138,15 @@ private:
     void check(Index types) const {
         constexpr std::size_t piece = std::size_t{1} << 14;
         file::TokenHash hash;
-        const Token* outside = nullptr;
+        bool inside = true;
         for (auto left = tokens(); !left.empty(); left = left.subspan(std::min(piece, left.size()))) {
             const auto some = left.first(std::min(piece, left.size()));
             hash.add(some);
-            for (const Token& t : some)
-                if ((t < 0 || t >= types) && !outside) outside = &t;
+            inside = inside && std::ranges::all_of(some, [types](Token t) { return t >= 0 && t < types; });
         }
-        const auto refuse = [this](const auto&... what) {
-            throw FileError("'", file_.path(), "' is damaged: ", what...);
-        };
-        if (hash.value() != info_.checksum)
-            refuse("the tokens have the checksum ", file::hex16(hash.value()), ", the header says ",
-                   file::hex16(info_.checksum));
-        if (outside)
-            refuse("token ", outside - tokens().data(), " is ", *outside, ", the vocabulary has ", types,
-                   " types");
+        if (hash.value() != info_.checksum || !inside)
+            throw FileError("'", file_.path(), "' is damaged: the tokens ",
+                            inside ? "do not match their checksum" : "are not all within the vocabulary");
     }
 
     file::MappedFile file_;

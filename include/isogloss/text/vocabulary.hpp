@@ -25,92 +25,61 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
-/// Where a line comes from, for error messages.
-struct Place {
-    std::string_view name = {};  ///< file or stream; "": none
-    Index line = 0;              ///< from 1; 0 where there is no name
-};
+namespace detail {
 
-/// Reads lines `key<TAB>value` of a saved vocabulary, one by one, and refuses whatever
-/// to_text would not have written. Every error message names the line.
-class VocabularyParser {
-public:
-    /// `written` and `name` must outlive the parser.
-    VocabularyParser(std::string_view written, const std::string& name) : left_(written), name_(name) {}
+/// The lines `key<TAB>value` of a saved vocabulary, one by one. Every error message names the line.
+struct SavedLines {
+    std::string_view left;
+    const std::string& name;
+    Index line = 0;
 
-    /// The next line, split at its only tab.
-    std::pair<std::string_view, std::string_view> pair(const char* expected) {
-        ++line_;
-        const auto end = left_.find('\n');
-        if (end == std::string_view::npos)
-            refuse("the text ends ", left_.empty() ? "before" : "within", " the line with ", expected,
-                   "; it is truncated");
-        const std::string_view line = left_.substr(0, end);
-        left_.remove_prefix(end + 1);
-        const auto tab = line.find('\t');
-        if (tab == std::string_view::npos || line.find('\t', tab + 1) != std::string_view::npos)
-            refuse("found ", in_quotes(line), ", expected ", expected, ", with one tab");
-        return {line.substr(0, tab), line.substr(tab + 1)};
+    std::pair<std::string_view, std::string_view> next() {
+        ++line;
+        const auto end = left.find('\n');
+        if (end == std::string_view::npos) refuse("the text ends; it is truncated");
+        const std::string_view all = left.substr(0, end), key = all.substr(0, all.find('\t'));
+        left.remove_prefix(end + 1);
+        return {key, all.substr(std::min(key.size() + 1, all.size()))};
     }
-
     /// The value of the next line, whose key must be `key`.
     std::string_view value(const char* key) {
-        const auto [found, value] = pair(key);
+        const auto [found, value] = next();
         if (found != key) refuse("found ", in_quotes(found), ", expected '", key, "'");
         return value;
     }
-
-    /// A number ≥ 0 in the one spelling that to_text uses.
-    std::int64_t number(std::string_view digits) const {
-        std::int64_t n = -1;
-        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-        if (error != std::errc() || end != digits.data() + digits.size() || n < 0 ||
-            std::to_string(n) != digits)
-            refuse("found ", in_quotes(digits), ", expected a whole number, 0 or more");
-        return n;
-    }
-
-    /// Decodes a word from its escaped spelling.
-    std::string word(std::string_view spelling) const {
-        std::string out;
-        for (std::size_t i = 0; i < spelling.size(); ++i) {
-            if (spelling[i] != '\\') {
-                out += spelling[i];
-            } else if (spelling.substr(i + 1, 1) == "\\") {
-                out += spelling[++i];
-            } else {
-                unsigned byte = 0;
-                const char* const from = spelling.data() + i + 2;
-                if (spelling.substr(i + 1, 1) != "x" || spelling.size() - i < 4 ||
-                    std::from_chars(from, from + 2, byte, 16).ptr != from + 2)
-                    refuse(in_quotes(spelling), " has a backslash that is neither `\\\\` nor `\\xHH`");
-                out += static_cast<char>(byte);
-                i += 3;
-            }
-        }
-        if (escaped(out) != spelling)
-            refuse(in_quotes(spelling), " should be written ", in_quotes(escaped(out)));
-        return out;
-    }
-
-    /// Throws unless everything has been read.
-    void finish() {
-        ++line_;
-        if (!left_.empty()) refuse("there is more text after the last type; expected the end");
-    }
-
     /// Throws DataError "name:line: what".
     template <class... Parts> [[noreturn]] void refuse(Parts... what) const {
         throw DataError(place(), ": ", what...);
     }
-    /// "name:line".
-    std::string place() const { return name_ + ":" + std::to_string(line_); }
-
-private:
-    std::string_view left_;
-    const std::string& name_;
-    Index line_ = 0;
+    std::string place() const { return name + ":" + std::to_string(line); }
 };
+
+/// The number in `digits`; -1 if there is none.
+inline std::int64_t number_in(std::string_view digits) {
+    std::int64_t n = -1;
+    std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    return n;
+}
+
+/// The inverse of `escaped`.
+inline std::string unescaped(std::string_view spelling) {
+    std::string out;
+    for (std::size_t i = 0; i < spelling.size(); ++i) {
+        if (spelling[i] == '\\' && spelling.substr(i + 1, 1) == "x") {
+            unsigned byte = 0;
+            std::from_chars(spelling.data() + i + 2, spelling.data() + std::min(i + 4, spelling.size()), byte,
+                            16);
+            out += static_cast<char>(byte);
+            i += 3;
+        } else {
+            if (spelling[i] == '\\') ++i;
+            out += spelling.substr(std::min(i, spelling.size()), 1);
+        }
+    }
+    return out;
+}
+
+}  // namespace detail
 
 /// The types (distinct words or characters) of a text, numbered 0 … V-1 with their counts.
 ///
@@ -168,7 +137,7 @@ public:
         if (!counts.empty() && counts.size() != words.size())
             throw DataError(where, ": ", words.size(), " words, but ", counts.size(), " counts");
         Vocabulary v;
-        v.options_ = with_spellings(options, where);
+        v.options_ = detail::with_spellings(options, where);
         for (std::size_t i = 0; i < words.size(); ++i)
             v.append(words[i], counts.empty() ? 0 : counts[i], where + ", word " + std::to_string(i));
         v.finish(where);
@@ -177,46 +146,34 @@ public:
     /// Reads what to_text wrote, exactly; `name` denotes it in messages. Throws DataError with the
     /// line for anything else.
     static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
-        VocabularyParser in(written, name);
+        detail::SavedLines in{written, name};
         if (!written.starts_with("isogloss-vocabulary\t"))
             throw DataError(name,
                             ":1: this is not a vocabulary; expected the line 'isogloss-vocabulary<TAB>1'");
         if (const auto version = in.value("isogloss-vocabulary"); version != "1")
             in.refuse("found version ", in_quotes(version), ", this library reads version 1");
-        const auto one_of = [&in](const char* key, std::string_view yes, std::string_view no) {
-            const auto found = in.value(key);
-            if (found != yes && found != no)
-                in.refuse("found ", key, " ", in_quotes(found), ", expected '", yes, "' or '", no, "'");
-            return found == yes;
-        };
-        VocabularyOptions options;
-        options.level = one_of("level", "word", "character") ? Level::word : Level::character;
-        options.eos_per_line = one_of("eos_per_line", "true", "false");
-        options.unk = in.word(in.value("unk"));
-        options.eos = in.word(in.value("eos"));
-        if (options.eos.empty()) in.refuse("there is no name for line ends");
         Vocabulary v;
-        v.options_ = with_spellings(options, in.place());
-        const std::int64_t types = in.number(in.value("types"));
-        for (std::int64_t i = 0; i < types; ++i) {
-            const auto [spelling, count] = in.pair("the next word and its count");
-            v.append(in.word(spelling), in.number(count), in.place());
+        VocabularyOptions options;
+        options.level = in.value("level") == "word" ? Level::word : Level::character;
+        options.eos_per_line = in.value("eos_per_line") == "true";
+        options.unk = detail::unescaped(in.value("unk"));
+        options.eos = detail::unescaped(in.value("eos"));
+        v.options_ = detail::with_spellings(options, in.place());
+        for (std::int64_t types = detail::number_in(in.value("types")); types > 0; --types) {
+            const auto [spelling, count] = in.next();
+            v.append(detail::unescaped(spelling), detail::number_in(count), in.place());
         }
-        in.finish();
         v.finish(name);
+        if (const std::string ours = v.to_text(); ours != written) {
+            const auto differ = std::ranges::mismatch(ours, written).in1;
+            in.line = 1 + std::count(ours.begin(), differ, '\n');
+            in.refuse("this is not what a vocabulary writes; it is damaged, or was edited");
+        }
         return v;
     }
     /// Reads a file that `save` wrote.
     static Vocabulary load(const std::string& path) {
-        constexpr std::string_view opening = "isogloss-vocabulary\t";
-        file::InputFile in(path);
-        std::string text(opening.size(), '\0');  // looked at first: another file may be large
-        Index found = 0;
-        for (Index got = 1; got > 0 && found < std::ssize(text); found += got)
-            got = in.read(text.data() + found, std::ssize(text) - found);
-        text.resize(static_cast<std::size_t>(found));
-        if (text == opening) text += in.read_all();
-        return from_text(text, path);
+        return from_text(file::InputFile(path).read_all(), path);
     }
 
     /// The vocabulary as text: five header lines (format, level, eos_per_line, unk, eos), the number of
@@ -246,7 +203,7 @@ public:
     /// The number of a word, `unk` if it is unknown. Throws DataError if there is no `unk` either.
     Token operator[](std::string_view word) const {
         const Token t = index_.find(word);
-        return t >= 0 ? t : unknown(word, {});
+        return t >= 0 ? t : unknown(word, nullptr);
     }
     /// The word with this number. Throws DataError outside 0 … V-1.
     const std::string& word(Token token) const { return index_[checked(token)]; }
@@ -287,16 +244,17 @@ public:
     /// NUL or invalid UTF-8 in it, and for an unknown word if there is no `unk`; `out` is then unchanged.
     Index encode(std::string_view line, std::vector<Token>& out) const {
         require_line(line);
-        return translate(line, out, {}, options_.eos_per_line);
+        return translate(line, out, nullptr, options_.eos_per_line);
     }
     /// The same without the line end: for the beginning of a line that a model is to continue.
     Index encode_prefix(std::string_view line, std::vector<Token>& out) const {
         require_line(line);
-        return translate(line, out, {}, false);
+        return translate(line, out, nullptr, false);
     }
-    /// `encode` for a line that a LineReader has checked; `place` is its position, for error messages.
-    Index encode_checked(std::string_view line, std::vector<Token>& out, Place place) const {
-        return translate(line, out, place, options_.eos_per_line);
+    /// `encode` for the last line of a LineReader, which has checked it; error messages name its place.
+    Index encode_checked(std::string_view line, std::vector<Token>& out,
+                         const file::LineReader& lines) const {
+        return translate(line, out, &lines, options_.eos_per_line);
     }
 
     /// The text of tokens: words separated by a space, or characters concatenated; a line end becomes "\n". If none is
@@ -326,17 +284,14 @@ private:
     // Adds one type. Refuses a word that no text can contain and a duplicate.
     void append(std::string_view word, std::int64_t count, const std::string& where) {
         const auto refuse = [&](const char* what) { throw DataError(where, ": ", in_quotes(word), what); };
-        if (word.empty()) refuse(" is empty; a type has at least one character");
-        if (bad_byte(word)) refuse(" is not valid UTF-8, or holds NUL");
-        if (options_.level == Level::word) {
-            if (std::any_of(word.begin(), word.end(), is_space))
-                refuse(" holds white space; no text has such a word");
-        } else if (utf8_length(word) != word.size() && word != options_.unk && word != options_.eos) {
-            refuse(" is more than one character, but the level is character");
-        }
-        if (count < 0) refuse(" has a count below 0");
-        if (count > std::numeric_limits<std::int64_t>::max() - total_)
-            refuse(" has a count that raises the sum of all counts above 2^63 - 1");
+        const bool words = options_.level == Level::word,
+                   special = word == options_.unk || word == options_.eos;
+        if (word.empty() || bad_byte(word) || (words && std::ranges::any_of(word, is_space)) ||
+            (!words && !special && utf8_length(word) != word.size()))
+            refuse(words ? " is not a word: expected valid UTF-8 without white space and NUL"
+                         : " is not one character of valid UTF-8");
+        if (count < 0 || count > std::numeric_limits<std::int64_t>::max() - total_)
+            refuse(" has a count that is negative or too large");
         if (index_.insert(word) != static_cast<Index>(counts_.size()))
             refuse(" appears twice; the words of a vocabulary must differ");
         counts_.push_back(count);
@@ -359,12 +314,13 @@ private:
             throw DataError(
                 "line to encode: there is a line feed in it; encode takes one line, without its end");
     }
-    Index translate(std::string_view line, std::vector<Token>& out, Place place, bool line_end) const {
+    Index translate(std::string_view line, std::vector<Token>& out, const file::LineReader* lines,
+                    bool line_end) const {
         const std::size_t before = out.size();
         Index unknowns = 0;
         const auto take = [&](std::string_view word) {
             Token t = index_.find(word);
-            if (t < 0) t = unknown(word, place);
+            if (t < 0) t = unknown(word, lines);
             unknowns += t == unk_ ? 1 : 0;
             out.push_back(t);
         };
@@ -379,9 +335,9 @@ private:
         return unknowns;
     }
     // `unk`, or an exception that tells which word is unknown, and where.
-    Token unknown(std::string_view word, Place place) const {
+    Token unknown(std::string_view word, const file::LineReader* lines) const {
         if (unk_ >= 0) return unk_;
-        const std::string where = place.name.empty() ? "" : message(place.name, ":", place.line, ": ");
+        const std::string where = lines ? message(lines->name(), ":", lines->line(), ": ") : "";
         throw DataError(where, in_quotes(word), " is not among the ", size(),
                         " types of the vocabulary, which has no type for unknown words; build it with one "
                         "(option unk) or on a text that has this ",

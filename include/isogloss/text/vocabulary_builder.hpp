@@ -34,6 +34,8 @@ struct VocabularyOptions {
     Index max_line_bytes = Index{1} << 24;  ///< longest line accepted, bytes ≥ 1 (16 MiB)
 };
 
+namespace detail {
+
 /// The options with the default spelling of a line end filled in. Throws DataError, prefixed with
 /// `where`, for spellings of `unk` and `eos` that are equal or that no text can contain.
 inline VocabularyOptions with_spellings(VocabularyOptions options, const std::string& where) {
@@ -42,13 +44,14 @@ inline VocabularyOptions with_spellings(VocabularyOptions options, const std::st
         throw DataError(where, ": unknown words and line ends are both spelled ", in_quotes(options.eos),
                         "; give them two names");
     for (const std::string& name : {options.unk, options.eos}) {
-        const bool spaced = options.level == Level::word && std::any_of(name.begin(), name.end(), is_space);
-        if (spaced || bad_byte(name))
+        if (bad_byte(name) || (options.level == Level::word && std::ranges::any_of(name, is_space)))
             throw DataError(where, ": ", in_quotes(name), " cannot stand for unknown words or line ends; ",
-                            spaced ? "a word has no white space" : "it is not valid UTF-8, or holds NUL");
+                            "expected valid UTF-8 without NUL, and no white space in a word");
     }
     return options;
 }
+
+}  // namespace detail
 
 /// Distinct words or characters, and how often each occurs.
 struct CountedTypes {
@@ -71,7 +74,7 @@ class VocabularyBuilder {
 public:
     /// Throws DataError for options out of range or in conflict.
     explicit VocabularyBuilder(VocabularyOptions options = {})
-        : options_(with_spellings(std::move(options), "vocabulary options")) {
+        : options_(detail::with_spellings(std::move(options), "vocabulary options")) {
         require<DataError>("vocabulary options", "min_count", options_.min_count, 1);
         const Index specials = (options_.unk.empty() ? 0 : 1) + (options_.eos_per_line ? 1 : 0);
         if (options_.max_size != 0 && options_.max_size <= specials)

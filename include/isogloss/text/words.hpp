@@ -14,6 +14,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 /// feed. Spaces beyond ASCII (U+00A0, U+3000 …) belong to words.
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+namespace detail {
+
 /// The first byte in [p, end) that separates words, or `end`.
 inline const char* find_space(const char* p, const char* end) {
     constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
@@ -34,6 +36,8 @@ inline const char* find_space(const char* p, const char* end) {
     return p;
 }
 
+}  // namespace detail
+
 /// Calls `use(std::string_view)` for each word: a maximal run of bytes without white space.
 template <class Use> void for_each_word(std::string_view line, Use&& use) {
     const char *p = line.data(), *const end = p + line.size();
@@ -41,7 +45,7 @@ template <class Use> void for_each_word(std::string_view line, Use&& use) {
         while (p != end && is_space(*p)) ++p;
         if (p == end) return;
         const char* const word = p;
-        p = find_space(word, end);
+        p = detail::find_space(word, end);
         use(std::string_view(word, p - word));
     }
 }
