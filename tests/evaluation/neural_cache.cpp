@@ -263,7 +263,7 @@ TEST_CASE("Targets that are not predicted are left out of the cache", "[metric][
     const auto nats = m.g.result(m.l).by_token();
     const std::vector<Token> many(64, 2);  // more than the pass had
     REQUIRE_THROWS_MATCHES(trials.add(m.g, m.l, m.h, {many.data(), 64, 1}), UsageError,
-                           says("found 64 targets", "the last pass, 6 in 1"));
+                           says("targets [64, 1]", "the last pass, [6, 1]"));
     REQUIRE(trials.best().perplexity.tokens() == 3);
     REQUIRE(
         trials.best().perplexity.total() ==  // the second word is not in the cache, the third is half of it
@@ -300,7 +300,7 @@ TEST_CASE("After an evaluation with a cache the graph is as before, after an err
     CHECK_THROWS_MATCHES(m.trials(0, {1}, {1}), UsageError, says("window = 0"));
     CHECK_THROWS_MATCHES(m.trials(5, {1}, {0.5, -1}), UsageError, says("weight = -1"));
     CHECK_THROWS_MATCHES(evaluate_neural_cache(m.g, m.l, m.h, m.x, m.y, m.batches(2), {.window = 5}),
-                         UsageError, says("2 columns", "expected 1"));
+                         UsageError, says("targets [6, 2]", "in one column"));
     CHECK_THROWS_MATCHES(evaluate_neural_cache(m.g, m.l, m.e, m.x, m.y, m.batches(), {.window = 0}),
                          UsageError, says("window = 0"));
     const auto augmented = m.g.add<AugmentedLoss>("augmented", {.temperature = 2}, m.o, m.y, m.E);
