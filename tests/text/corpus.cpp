@@ -199,32 +199,6 @@ TEST_CASE("A text that cannot be read is an error with file and line", "[text][c
     REQUIRE_THROWS_MATCHES(read("\n \n", open), DataError, says("memory: the text is empty", "2 lines"));
 }
 
-TEST_CASE("A text that fails on the way leaves no token file", "[text][corpus]") {
-    TemporaryDirectory scratch;
-    const auto path = put(scratch / "x.txt", "the cat\n\xFF\n");
-    REQUIRE_THROWS_MATCHES(Corpus::encode(path, scratch / "x.tokens", small()), DataError, says("x.txt:2:"));
-    REQUIRE_THROWS_MATCHES(Corpus::encode(put(scratch / "e.txt", ""), scratch / "x.tokens", small()),
-                           DataError, says("empty"));
-    REQUIRE(scratch.entries() == 2);
-    REQUIRE_THROWS_MATCHES(Corpus::encode(path, path, small()), FileError, says("x.txt' is the text itself"));
-    REQUIRE(contents(path) == "the cat\n\xFF\n");
-    // A file of another file system is another file, whatever its number.
-    put(scratch / "x.tokens", "old");
-    REQUIRE_THROWS_MATCHES(Corpus::encode("/dev/null", scratch / "x.tokens", small()), DataError,
-                           says("empty"));
-    REQUIRE(contents(scratch / "x.tokens") == "old");
-}
-
-TEST_CASE("A file mapped unverified with foreign tokens breaks nothing", "[text][corpus]") {
-    TemporaryDirectory scratch;
-    TokenFileWriter out(scratch / "x.tokens", small());
-    out.add(Stream{1, 2, 1'000'000});
-    out.commit(0, 1);
-    const auto c = Corpus::map(scratch / "x.tokens", small(), {.verify = false});
-    auto batches = c.batches({.time = 2, .batch = 1});
-    REQUIRE_THROWS_MATCHES(batches.begin(), DataError, says("token 2 is 1000000"));
-}
-
 TEST_CASE("Penn Treebank has the published counts", "[text][corpus][data]") {
     if (missing("ptb/ptb.train.txt")) return;
     const auto v = Vocabulary::from_file(data("ptb/ptb.train.txt"));

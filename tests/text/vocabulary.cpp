@@ -154,28 +154,6 @@ TEST_CASE("The checksum is that of what makes tokens of a text", "[text][vocabul
     REQUIRE(v.checksum() != Vocabulary::from_words(words, {}, characters).checksum());
 }
 
-TEST_CASE("Vocabularies are equal in words, counts and options alone", "[text][vocabulary]") {
-    const Strings words{"<unk>", "<eos>", "a", "b"};
-    const Counts counts{4, 3, 2, 1};
-    const auto v = Vocabulary::from_words(words, counts);
-    REQUIRE(v == Vocabulary::from_words(words, counts));
-    REQUIRE(v != Vocabulary::from_words({"<unk>", "<eos>", "b", "a"}, counts));
-    REQUIRE(v != Vocabulary::from_words(words, {4, 3, 1, 2}));
-    REQUIRE(v != Vocabulary::from_words(words, counts, {.eos_per_line = false}));
-    REQUIRE(v != Vocabulary::from_words(words, counts, {.unk = "a"}));
-    REQUIRE(v != Vocabulary::from_words(words, counts, {.eos = "a"}));
-    REQUIRE(v != Vocabulary::from_words(words, counts, {.level = Level::character, .eos = "<eos>"}));
-}
-
-TEST_CASE("An empty vocabulary has nothing and breaks nothing", "[text][vocabulary]") {
-    const Vocabulary v;
-    REQUIRE(v.size() == 0);
-    REQUIRE_FALSE(v.find("a"));
-    REQUIRE_THROWS_AS(v["a"], DataError);
-    REQUIRE_THROWS_AS(v.word(0), DataError);
-    REQUIRE(v.decode({}).empty());
-}
-
 namespace {
 const std::string written =
     "isogloss-vocabulary\t1\nlevel\tword\neos_per_line\ttrue\nunk\t<unk>\neos\t<eos>\ntypes\t3\n"

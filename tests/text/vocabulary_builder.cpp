@@ -95,14 +95,6 @@ TEST_CASE("A text with an invalid line leaves nothing behind in a builder", "[te
     REQUIRE(Vocabulary(builder).words() == Strings{"x", "<eos>", "y", "z", "<unk>"});
 }
 
-TEST_CASE("Line ends of either kind and a missing last one make the same vocabulary", "[text][vocabulary]") {
-    const auto v = vocabulary_of("a b\nc\n");
-    REQUIRE(vocabulary_of("a b\r\nc\r\n") == v);
-    REQUIRE(vocabulary_of("a b\nc") == v);
-    REQUIRE(vocabulary_of("\xEF\xBB\xBF"
-                          "a b\nc") == v);
-}
-
 TEST_CASE("Texts that give no vocabulary are refused", "[text][vocabulary]") {
     TemporaryDirectory scratch;
     REQUIRE_THROWS_MATCHES(Vocabulary::from_file(put(scratch / "empty.txt", "")), DataError,

@@ -73,7 +73,7 @@ public:
             // No one else may read the replacement of a file before it has that file's permissions.
             descriptor_ = Descriptor(
                 ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, replaced ? 0600 : 0666));
-        } while (descriptor_ < 0 && errno == EEXIST);
+        } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
         if (descriptor_ < 0) refuse("cannot create a file beside", path_);
         if (replaced) ::fchmod(descriptor_, replaced->st_mode & 0777);  // not every file system has them
     }
