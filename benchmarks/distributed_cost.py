@@ -178,9 +178,9 @@ def latency_and_bandwidth(link, program):
     return lines[0][1], lines[-1][0] / lines[-1][1]
 
 
-def median_step(link, o, units, overlap):
-    """Seconds of a step, seconds of it outside the passes, bytes of the gradient."""
-    rounds = [link.run(o.program, "step", units, COLUMNS, 2, 1, int(overlap), o.steps)[0] for _ in range(o.rounds)]
+def median_step(link, o, units):
+    """Seconds of a step, seconds of it that are waiting and sending, bytes of the gradient."""
+    rounds = [link.run(o.program, "step", units, COLUMNS, 2, 1, o.steps)[0] for _ in range(o.rounds)]
     return [statistics.median(column) for column in zip(*rounds)]
 
 
@@ -203,16 +203,14 @@ def main():
             latency, bandwidth = latency_and_bandwidth(link, o.program)
             print(f"link {name}: {1e6 * latency:.0f} us, {bandwidth / 1e6:.0f} MB/s each way at the same time", flush=True)
             for units in o.units:
-                whole, waited, size = median_step(link, o, units, False)
-                hidden, left, _ = median_step(link, o, units, True)
+                whole, waited, size = median_step(link, o, units)
                 travel = 2 * (latency + size / 2 / bandwidth)
                 if rate == 0:
                     own[units] = (whole - waited, max(0, waited - travel), size)
                 P, A, _ = own[units]
                 predicted = P + A + travel
                 print(f"    2 x {units}: predicted {1e3 * predicted:.1f} ms, measured {1e3 * whole:.1f} ms "
-                      f"({100 * (predicted / whole - 1):+.0f} %), beside the passes {1e3 * waited:.1f} ms; with overlap "
-                      f"{1e3 * hidden:.1f} ms, {1e3 * left:.1f} ms", flush=True)
+                      f"({100 * (predicted / whole - 1):+.0f} %), of it waiting and sending {1e3 * waited:.1f} ms", flush=True)
         for error in sorted(link.refused):
             print(f"refused by this kernel: {error}")
     latency, bandwidth = o.ethernet_latency, 0.94 * 10e9 / 8

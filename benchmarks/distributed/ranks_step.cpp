@@ -1,10 +1,10 @@
 // Times a data-parallel step, and the link between two ranks. Run by benchmarks/distributed_cost.py.
 //
-//     mpirun -n N ranks_step step UNITS COLUMNS SHARDS THREADS OVERLAP STEPS [free]
+//     mpirun -n N ranks_step step UNITS COLUMNS SHARDS THREADS STEPS [free]
 //     mpirun -n 2 ranks_step link
 //
 // step: the two-layer LSTM language model, V = 10,000, T = 35, its head tied or free; prints medians of rank 0 in seconds:
-//     of a step, and of waiting and sending in DataParallel::gradients outside the passes.
+//     of a step, and of waiting and sending in DataParallel::gradients.
 // link: prints "bytes seconds" of one-way messages between ranks 0 and 1; from 64 KiB on in both directions
 //     at once, as in an exchange.
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <isogloss/distributed/data_parallel.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/mpi.hpp>
 #include <string>
@@ -75,24 +76,27 @@ void link(ig::mpi::Communicator& ranks) {
     for (Index bytes = 8; bytes <= Index{1} << 24; bytes *= 8) {
         const bool both = bytes >= Index{1} << 16;
         std::vector<std::byte> out(static_cast<std::size_t>(bytes)), in(out.size());
-        const ig::distributed::Outgoing to[] = {{other, out}};
-        const ig::distributed::Incoming from[] = {{other, in}};
+        const auto size = static_cast<int>(bytes), to = static_cast<int>(other);
+        const auto send = [&] { MPI_Send(out.data(), size, MPI_BYTE, to, 0, ranks.handle()); };
+        const auto receive = [&] {
+            MPI_Recv(in.data(), size, MPI_BYTE, to, 0, ranks.handle(), MPI_STATUS_IGNORE);
+        };
         std::vector<double> seconds;
         const double limit = now() + 1;
         for (int k = 0; k < 200; ++k) {
             ranks.barrier();
             const double begin = now();
             if (both) {
-                ranks.finish(ranks.start(k, to, from));
-            } else {  // round trip
-                if (ranks.rank() == 0) ranks.finish(ranks.start(k, to, {}));
-                ranks.finish(ranks.start(k, {}, from));
-                if (ranks.rank() == 1) ranks.finish(ranks.start(k, to, {}));
+                MPI_Sendrecv(out.data(), size, MPI_BYTE, to, 0, in.data(), size, MPI_BYTE, to, 0,
+                             ranks.handle(), MPI_STATUS_IGNORE);
+            } else if (ranks.rank() == 0) {  // round trip
+                send(), receive();
+            } else {
+                receive(), send();
             }
             seconds.push_back((now() - begin) / (both ? 1 : 2));
-            double over[] = {now() > limit && k >= 8 ? 1. : 0.};
-            ranks.all_reduce(std::span<double>(over));
-            if (over[0] > 0) break;
+            const auto over = ig::distributed::gathered(ranks, char{now() > limit && k >= 8});
+            if (over[0] || over[1]) break;
         }
         if (ranks.rank() == 0) std::printf("%td %.9f\n", bytes, median(seconds));
     }
@@ -101,19 +105,17 @@ void link(ig::mpi::Communicator& ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    int level = 0;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &level);
+    MPI_Init(&argc, &argv);
     {
         ig::mpi::Communicator ranks;
         ig::mpi::guarded(ranks, [&] {
             const auto number = [&](int i) { return static_cast<Index>(std::stol(argv[i])); };
             if (argc == 2 && std::strcmp(argv[1], "link") == 0 && ranks.size() == 2) return link(ranks);
-            if (argc < 8 || std::strcmp(argv[1], "step") != 0)
+            if (argc < 7 || std::strcmp(argv[1], "step") != 0)
                 throw ig::UsageError("ranks_step: expected what the top of its source says");
-            ig::require("ranks_step", "STEPS", number(7), 2);  // the first is not timed
+            ig::require("ranks_step", "STEPS", number(6), 2);  // the first is not timed
             ig::threads(static_cast<int>(number(5)));
-            step(ranks, number(2), {.columns = number(3), .shards = number(4), .overlap = number(6) != 0},
-                 number(7), argc < 9);
+            step(ranks, number(2), {.columns = number(3), .shards = number(4)}, number(6), argc < 8);
         });
     }
     MPI_Finalize();

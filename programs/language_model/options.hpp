@@ -58,7 +58,6 @@ struct Options {
     std::optional<double> decay;
     double warm_up = 0.1;
     ig::Index batch = 20, bptt = 35, shards = 0;
-    bool overlap = false;
     bool random_bptt = false;
     std::string shuffle = "none";
     std::uint64_t seed = 1;
@@ -146,10 +145,6 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("shards", o.shards, Kind::training,
       "parts that a batch is cut into for the ranks of mpirun, at least one for each; the model depends on "
       "them and not on the number of ranks; 0: 1, or under mpirun as many as ranks, at least 4",
-      any);
-    f("overlap", o.overlap, Kind::training,
-      "with more than one shard: gradients are exchanged between ranks during the backward pass; sums are "
-      "rounded differently, the same for any number of ranks",
       any);
     f("bptt", o.bptt, Kind::training, "steps the gradient flows back", any);
     f("random-bptt", o.random_bptt, Kind::training, "draw the steps of every batch around bptt", any);

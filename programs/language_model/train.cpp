@@ -173,7 +173,6 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(!o.freeze, "target", "--freeze: the table that it is read off does not move");
     require(!(natural && o.freeze), "weight-decay",
             "--update " + o.update + " and --freeze: it is that of the word vectors alone");
-    require(o.shards > 1, "overlap", "--shards 1, the default of one process");
     require(!starts, "vectors", source + ", whose word vectors they are");
     require(o.schedule == "decay", "decay-from", "--schedule " + o.schedule);
     require(o.schedule != "one-cycle", "decay", "--schedule " + o.schedule);

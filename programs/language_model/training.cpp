@@ -32,7 +32,7 @@ const Options& with_threads(const Options& o) {
 ig::Index most_steps(const Options& o) { return o.bptt + (o.random_bptt ? 15 : 0); }
 
 ig::distributed::DataParallelOptions cut_of(const Options& o) {
-    return {.columns = o.batch, .shards = o.shards, .overlap = o.overlap};
+    return {.columns = o.batch, .shards = o.shards};
 }
 
 }  // namespace
@@ -370,8 +370,7 @@ bool Training::finish_epoch() {
               << (row.subspace ? "  subspace distance " + fixed(*row.subspace, 4) : "");
     if (ranks_.size() > 1) {
         const double waited = parallel_.waited();
-        std::cout << "\n        ranks: " << fixed(waited - waited_, 2)
-                  << " s of waiting and sending beside the passes";
+        std::cout << "\n        ranks: " << fixed(waited - waited_, 2) << " s of waiting and sending";
         waited_ = waited;
     }
     std::cout << std::endl;

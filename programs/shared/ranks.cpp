@@ -1,6 +1,7 @@
 /// @file ranks.cpp  See ranks.hpp.
 #include "ranks.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
@@ -48,8 +49,8 @@ struct Silence : std::streambuf {
 // MPI for the lifetime of the object.
 struct Session {
     Session() {
-        int level = 0;  // gradients are sent in the background where MPI allows it
-        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
+        int level = 0;
+        MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level);
     }
     ~Session() { MPI_Finalize(); }
     Session(const Session&) = delete;
@@ -140,37 +141,12 @@ void Ranks::all_to_all(std::span<const std::byte> send, std::span<const ig::Inde
                        std::span<std::byte> received, std::span<const ig::Index> counts) {
     ISOGLOSS_WITH(all_to_all(send, sent, received, counts));
 }
-void Ranks::all_reduce(std::span<float> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
-void Ranks::all_reduce(std::span<double> numbers) { ISOGLOSS_WITH(all_reduce(numbers)); }
-
 bool Ranks::any(bool yes) {
-    double sum[] = {yes ? 1. : 0.};
-    all_reduce(std::span<double>(sum));
-    return sum[0] > 0;
+    const auto all = ig::distributed::gathered(*this, char{yes});
+    return std::ranges::count(all, char{true}) > 0;
 }
 
-// A single rank sends nothing.
-#ifdef WITH_MPI
-ig::Index Ranks::start(int tag, std::span<const ig::distributed::Outgoing> out,
-                       std::span<const ig::distributed::Incoming> in) {
-    return mpi_ ? mpi_->world.start(tag, out, in) : 0;
-}
-bool Ranks::done(ig::Index number) { return !mpi_ || mpi_->world.done(number); }
-void Ranks::finish(ig::Index number) {
-    if (mpi_) mpi_->world.finish(number);
-}
-bool Ranks::concurrent() const { return mpi_ && mpi_->world.concurrent(); }
-#else
-ig::Index Ranks::start(int, std::span<const ig::distributed::Outgoing>,
-                       std::span<const ig::distributed::Incoming>) {
-    return 0;
-}
-bool Ranks::done(ig::Index) { return true; }
-void Ranks::finish(ig::Index) {}
-bool Ranks::concurrent() const { return false; }
-#endif
-
-static_assert(ig::distributed::Asynchronous<Ranks>);
+static_assert(ig::distributed::Communicator<Ranks>);
 
 void require_alone(const std::string& command, const std::string& together) {
     if (!Ranks::launched() || is_only_one()) return;

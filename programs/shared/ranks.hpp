@@ -11,7 +11,7 @@ namespace program {
 
 namespace ig = isogloss;
 
-/// An Asynchronous communicator of the processes that an MPI launcher has started together, or of this
+/// A communicator of the processes that an MPI launcher has started together, or of this
 /// process alone if none has. Only the first rank prints on standard output.
 class Ranks {
 public:
@@ -34,13 +34,6 @@ public:
                     std::span<const ig::Index> counts);
     void all_to_all(std::span<const std::byte> send, std::span<const ig::Index> sent,
                     std::span<std::byte> received, std::span<const ig::Index> counts);
-    void all_reduce(std::span<float> numbers);
-    void all_reduce(std::span<double> numbers);
-    ig::Index start(int tag, std::span<const ig::distributed::Outgoing> out,
-                    std::span<const ig::distributed::Incoming> in);
-    bool done(ig::Index number);
-    void finish(ig::Index number);
-    bool concurrent() const;
 
     /// Whether `yes` is true on any rank. Collective.
     bool any(bool yes);

@@ -67,15 +67,25 @@ TEST_CASE("Threads as ranks: each function moves what it says", "[distributed][c
             expected.insert(expected.end(), static_cast<std::size_t>(q + 1), static_cast<char>(10 * r + q));
         REQUIRE(exchanged[static_cast<std::size_t>(q)] == expected);
     }
+}
 
-    const auto total = static_cast<float>(n * (n + 1)) / 2;
-    REQUIRE(every(of_each(n,
-                          [](auto& r) {
-                              std::vector<float> v{float(r.rank() + 1), 1};
-                              r.all_reduce(std::span(v));
-                              return v;
-                          }),
-                  std::vector<float>{total, float(n)}));
+TEST_CASE("Ranks that disagree on sizes are refused, whoever reads", "[distributed][communicator][errors]") {
+    const std::string call = GENERATE("broadcast", "gather", "more", "exchange", "beyond", "root");
+    CAPTURE(call);
+    const auto run = [&](auto& ranks) {
+        const bool other = ranks.rank() == 1;
+        std::vector<double> own(other ? 2000 : 3), whole(6);
+        const auto bytes = std::as_bytes(std::span(own));
+        const auto all = std::as_writable_bytes(std::span(whole));
+        const std::vector<Index> counts(2, 24), more(2, 48), beyond(2, 80000);
+        if (call == "broadcast") ranks.broadcast(std::as_writable_bytes(std::span(own)), 0);
+        if (call == "root") ranks.broadcast(std::as_writable_bytes(std::span(own)), 2);
+        if (call == "gather") ranks.all_gather(bytes, all, counts);
+        if (call == "more") ranks.all_gather(bytes.first(24), all, more);  // than `whole` has room for
+        if (call == "exchange") ranks.all_to_all(bytes, other ? counts : more, all, counts);
+        if (call == "beyond") ranks.all_to_all(bytes, beyond, all, counts);
+    };
+    REQUIRE_THROWS_AS(ThreadGroup::run(2, run), UsageError);
 }
 
 TEST_CASE("A rank that fails ends the others, and its error comes out", "[distributed][communicator]") {

@@ -94,13 +94,12 @@ TEST_CASE("A gradient that is not sent to the other ranks is refused",
     parallel.gradients(*batches_of(text, 4).begin(), pass);
 }
 
-TEST_CASE("Counts that a pass sets hold for its shard, with overlap too", "[distributed][data_parallel]") {
-    const bool overlap = GENERATE(false, true), tied = GENERATE(false, true);
+TEST_CASE("Counts that a pass sets hold for its shard", "[distributed][data_parallel]") {
+    const bool tied = GENERATE(false, true);
     const auto text = text_of(200);
     Alone ranks;
     LanguageModel<double> m(2, tied);
-    DataParallel parallel(m.g, m.g.parameters(), ranks,
-                          {.columns = 4, .shards = 2, .overlap = overlap, .pack = 0});
+    DataParallel parallel(m.g, m.g.parameters(), ranks, {.columns = 4, .shards = 2});
     const auto divisors_after = [&](auto&& set) {
         parallel.gradients(*batches_of(text, 4).begin(), [&](const text::Batch& part) {
             m.pass(part);

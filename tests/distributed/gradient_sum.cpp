@@ -2,12 +2,7 @@
 #include <isogloss/distributed/gradient_sum.hpp>
 #include <isogloss/distributed/thread_group.hpp>
 #include <isogloss/graph/graph.hpp>
-#include <isogloss/loss/augmented.hpp>
-#include <isogloss/loss/cross_entropy.hpp>
-#include <isogloss/loss/total.hpp>
 #include <isogloss/node/embedding.hpp>
-#include <isogloss/node/rnn.hpp>
-#include <isogloss/node/softmax.hpp>
 #include <vector>
 
 #include "catch.hpp"
@@ -51,51 +46,10 @@ const Values dense_sum = {15, 30, 45, 60}, table_sum = {1, 1, 3, 3, 6, 6, 12, 12
 
 }  // namespace
 
-TEST_CASE("A gradient that is added to after it was taken is refused", "[distributed][gradient_sum]") {
-    Group<double> m;
-    Alone one;
-    GradientSum<double, Alone> sum(m.g.parameters(), one, {.shards = 1, .overlap = true, .pack = 0});
-    m.pass(0);
-    sum.left(-1);  // behind all nodes
-    m.W().dense_gradient();
-    REQUIRE_THROWS_MATCHES(
-        sum.take(), UsageError,
-        says("gradient sum: the gradient of 'W'", "was added to after", "run backward once"));
-    for (const auto* p : m.g.parameters()) CHECK_FALSE(p->counts());
-}
-
-TEST_CASE("A table that a soft target differentiates too is complete when its loss has run",
-          "[distributed][gradient_sum]") {
-    const std::vector<Token> a = {1, 2}, b = {3, 4};
-    std::vector<Values> found;
-    for (const bool overlap : {false, true}) {
-        Graph<double> g({.time = 2, .batch = 1});
-        const auto x = g.tokens("x", 5), y = g.tokens("y", 5);
-        const auto E = g.weight("E", 5, 4, uniform(1));
-        const auto h = g.add<Rnn>("rnn", {.units = 4}, g.add<Embedding>("embed", {}, x, E));
-        const auto soft = g.add<AugmentedLoss>("soft", {.temperature = 2},
-                                               g.add<Softmax>("own", {.vocabulary = 5}, h), y, E);
-        const auto hard = g.add<CrossEntropy>("hard", {}, g.add<TiedSoftmax>("tied", {}, h, E), y);
-        const auto l = g.add<TotalLoss>("total", {}, soft, hard);
-        Alone one;
-        GradientSum<double, Alone> sum(g.parameters(), one, {.shards = 1, .overlap = overlap, .pack = 0});
-        graph::Inspect::store(g).left = [&](int node) { sum.left(node); };
-        g.forward(l, {x, a}, {y, b});
-        g.backward(l);
-        sum.take();
-        sum.finish();
-        const auto d = g.gradient(E);
-        found.emplace_back(d.begin(), d.end());
-    }
-    CHECK(found[0] == found[1]);
-}
-
 TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on every rank",
                    "[distributed][gradient_sum]", float, double) {
     using T = TestType;
     const Index size = GENERATE(1, 2, 3, 4);
-    const bool ordered = GENERATE(true, false);
-    const Index pack = GENERATE(0, 1000);
     struct Found {
         Values dense, table, unused;
         std::vector<Index> touched;
@@ -105,18 +59,17 @@ TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on 
     ThreadGroup::run(size, [&](auto& ranks) {
         using Condition = typename Parameter<T>::Condition;
         Group<T> group;
-        GradientSum<T, ThreadGroup::Member> sum(group.g.parameters(), ranks,
-                                                {.shards = 4, .ordered = ordered, .pack = pack});
+        GradientSum<T> sum(group.g.parameters(), 4);
         const auto mine = distributed::shards_of(ranks.rank(), size, 4);
         Found& f = found[static_cast<std::size_t>(ranks.rank())];
         for (int repeat = 0; repeat < 2; ++repeat) {  // nothing of the sum before is left
             for (Index shard = mine.first; shard < mine.last; ++shard) {
                 group.pass(shard);
-                sum.take();
+                sum.take(shard);
                 for (auto* p : group.g.parameters())
                     f.emptied = f.emptied && p->condition == Condition::empty;
             }
-            sum.finish();
+            sum.finish(ranks);
             f.touched.assign(group.E().touched.begin(), group.E().touched.end());
             f.rows_after = group.E().condition == Condition::rows;
             f.dense_after = group.W().condition == Condition::dense;
@@ -144,14 +97,14 @@ TEST_CASE("Ordered sums are those of the tree, to the bit", "[distributed][gradi
     std::vector<Values> found(static_cast<std::size_t>(size));
     ThreadGroup::run(size, [&](auto& ranks) {
         Group<float> group;
-        GradientSum<float, ThreadGroup::Member> sum(group.g.parameters(), ranks, {.shards = 4});
+        GradientSum<float> sum(group.g.parameters(), 4);
         const auto mine = distributed::shards_of(ranks.rank(), size, 4);
         for (Index shard = mine.first; shard < mine.last; ++shard) {
             group.W().dense_gradient().data[0] += numbers[shard];
             group.E().gradient_row(3)[1] += numbers[shard];
-            sum.take();
+            sum.take(shard);
         }
-        sum.finish();
+        sum.finish(ranks);
         found[static_cast<std::size_t>(ranks.rank())] = {group.gradient(group.W())[0],
                                                          group.gradient(group.E())[7]};
     });
@@ -163,14 +116,14 @@ TEST_CASE("A shard without a gradient counts as zeros, one with a dense table wi
           "[distributed][gradient_sum]") {
     Alone ranks;
     Group<double> group;
-    GradientSum<double, Alone> sum(group.g.parameters(), ranks, {.shards = 3});
+    GradientSum<double> sum(group.g.parameters(), 3);
     group.pass(0);
-    sum.take();
-    sum.take();  // of a shard whose pass has reached no parameter
+    sum.take(0);
+    sum.take(1);  // of a shard whose pass has reached no parameter
     const auto all = group.E().dense_gradient();
     for (Index i = 0; i < 12; ++i) all.data[i] = double(i);
-    sum.take();
-    sum.finish();
+    sum.take(2);
+    sum.finish(ranks);
     CHECK(group.gradient(group.W()) == Values{1, 2, 3, 4});
     CHECK(group.E().touched == std::vector<Index>{0, 1, 2, 3, 4, 5});
     CHECK(group.gradient(group.E()) == Values{1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 11});
@@ -179,17 +132,53 @@ TEST_CASE("A shard without a gradient counts as zeros, one with a dense table wi
 TEST_CASE("What was taken is forgotten where a pass has failed", "[distributed][gradient_sum]") {
     Alone ranks;
     Group<double> group;
-    GradientSum<double, Alone> sum(group.g.parameters(), ranks, {.shards = 4});
+    GradientSum<double> sum(group.g.parameters(), 4);
     for (Index shard = 0; shard < 3; ++shard) {
         group.pass(shard + 1);
-        sum.take();
+        sum.take(shard);
     }
     sum.clear();
     for (Index shard = 0; shard < 4; ++shard) {
         group.pass(shard);
-        sum.take();
+        sum.take(shard);
     }
-    sum.finish();
+    sum.finish(ranks);
     CHECK(group.gradient(group.W()) == dense_sum);
     CHECK(group.gradient(group.E()) == table_sum);
+}
+
+TEMPLATE_TEST_CASE("Rows touched by some shard are summed on every rank, step after step",
+                   "[distributed][gradient_sum]", float, double) {
+    using T = TestType;
+    const Index size = GENERATE(1, 2, 3);
+    // By step and shard: the rows touched. The second step touches fewer, the third none. Shard s adds ±2ˢ to each.
+    const std::vector<std::vector<std::vector<Index>>> steps = {
+        {{0, 3}, {3}, {}, {1, 3}}, {{}, {4}, {4}, {}}, {{}, {}, {}, {}}, {{2}, {0}, {2}, {0}}};
+    const std::vector<std::vector<Index>> rows = {{0, 1, 3}, {4}, {}, {0, 2}};
+    const std::vector<Values> sums = {{1, -1, 8, -8, 0, 0, 11, -11, 0, 0, 0, 0},
+                                      {0, 0, 0, 0, 0, 0, 0, 0, 6, -6, 0, 0},
+                                      Values(12, 0),
+                                      {10, -10, 0, 0, 5, -5, 0, 0, 0, 0, 0, 0}};
+    std::vector<std::vector<std::vector<Index>>> found_rows(static_cast<std::size_t>(size));
+    std::vector<std::vector<Values>> found(static_cast<std::size_t>(size));
+    ThreadGroup::run(size, [&](auto& ranks) {
+        const auto rank = static_cast<std::size_t>(ranks.rank());
+        Group<T> group;
+        GradientSum<T> sum(group.g.parameters(), 4);
+        const auto mine = distributed::shards_of(ranks.rank(), size, 4);
+        for (const auto& shards : steps) {
+            for (Index s = mine.first; s < mine.last; ++s) {
+                for (const Index row : shards[static_cast<std::size_t>(s)])
+                    for (const Index c : {0, 1})
+                        group.E().gradient_row(row)[c] += static_cast<T>((1 - 2 * c) * (Index{1} << s));
+                sum.take(s);
+            }
+            sum.finish(ranks);
+            found_rows[rank].emplace_back(group.E().touched.begin(), group.E().touched.end());
+            found[rank].push_back(group.gradient(group.E()));
+            group.g.parameters().clear_gradients();
+        }
+    });
+    for (const auto& of_rank : found_rows) CHECK(of_rank == rows);
+    for (const auto& of_rank : found) CHECK(of_rank == sums);
 }

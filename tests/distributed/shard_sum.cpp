@@ -1,157 +1,74 @@
-// Metrics of Riemannian updates, summed over shards and ranks.
-#include <isogloss/distributed/data_parallel.hpp>
+#include <cmath>
+#include <isogloss/distributed/shard_sum.hpp>
 #include <isogloss/distributed/thread_group.hpp>
-#include <isogloss/isogloss.hpp>
-#include <isogloss/node/glnn.hpp>
-#include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/random.hpp>
+#include <string>
 #include <vector>
 
 #include "catch.hpp"
-#include "graphs.hpp"
 
 using namespace isogloss;
-using distributed::Alone;
-using distributed::DataParallel;
-using distributed::DataParallelOptions;
 using distributed::ShardSum;
 using distributed::ThreadGroup;
 
-namespace {
-
-constexpr Index V = 12, steps = 5;
-
-std::vector<Token> random_text(Index n) {
-    const Random random(8, 5);
-    std::vector<Token> tokens;
-    for (Index i = 0; i < n; ++i) tokens.push_back(static_cast<Token>(random.below(i, V)));
-    return tokens;
-}
-
-// Layers of units and a head, each with an update; the word vectors stay.
-struct Model {
-    Graph<double> g;
-    Tokens x, y;
-    Loss<double> l;
-    Riemannian<double> cells, head;
-    Model(Index columns, UnitModulus modulus, MetricForm form = MetricForm::quasi_diagonal)
-        : g({.time = steps, .batch = columns, .seed = 5}),
-          x(g.tokens("x", V)),
-          y(g.tokens("y", V)),
-          l(build(g, x, y)),
-          cells(g, "rnn*", options(modulus, form)),
-          head(g, "softmax*", options(modulus, MetricForm::quasi_diagonal)) {}
-    static Loss<double> build(Graph<double>& g, Tokens x, Tokens y) {
-        auto h = g.add<Embedding>("embed", {.keep = 0.8}, x, g.weight("E", V, 4, uniform(0.5)));
-        h = g.add<Rnn>("rnn", {.units = 5, .init = uniform(0.5)}, h);
-        return g.add<CrossEntropy>("loss", {},
-                                   g.add<Softmax>("softmax", {.vocabulary = V, .init = uniform(0.5)}, h), y);
-    }
-    static RiemannianOptions options(UnitModulus modulus, MetricForm form) {
-        return {.modulus = modulus, .form = form, .rate = 0.05, .decay = 0.5, .every = 2, .clip = 1};
-    }
-    void pass(const text::Batch& part) {
-        g.forward(l, {x, part.input}, {y, part.target});
-        g.backward(l);
-        if (cells.wants_modulus()) g.backward<Modulus>(l);
-        g.parameter("E").clear_gradient();
-    }
-    Numbers values() {
-        Numbers all;
-        for (const auto* p : g.parameters()) all.insert(all.end(), p->value, p->value + p->size());
+TEST_CASE("The tree over the shards is the one that is described", "[distributed][shard_sum]") {
+    // The nodes that a range of shards adds up to, from left to right.
+    const auto text = [](Index first, Index last, Index shards) {
+        distributed::detail::ShardTree<std::string> tree(shards);
+        for (Index s = first; s < last; ++s)
+            tree.push({s, 0, std::to_string(s)},
+                      [](std::string& a, const std::string& b) { a = "(" + a + "+" + b + ")"; });
+        std::string all;
+        for (const auto& node : tree.nodes()) all += (all.empty() ? "" : " ") + node.value;
         return all;
-    }
-    void step() { cells.step(), head.step(); }
-};
-
-template <class Ranks>
-Numbers train(Ranks& ranks, Index shards, UnitModulus modulus, MetricForm form, bool ordered = true) {
-    const auto text = random_text(400);
-    const DataParallelOptions cut{.columns = 7, .shards = shards, .ordered = ordered};
-    Model m(distributed::widest_shard(cut), modulus, form);
-    DataParallel parallel(m.g, m.g.parameters("!E"), ranks, cut);
-    for (const auto& batch : text::Batches(text, V, {steps, 7})) {
-        parallel.gradients(
-            batch, [&](const text::Batch& part) { m.pass(part); }, m.cells, m.head);
-        m.step();
-    }
-    return m.values();
+    };
+    CHECK(text(0, 1, 1) == "0");
+    CHECK(text(0, 2, 2) == "(0+1)");
+    CHECK(text(0, 4, 4) == "((0+1)+(2+3))");
+    CHECK(text(0, 5, 5) == "(((0+1)+(2+3))+4)");
+    CHECK(text(0, 7, 7) == "(((0+1)+(2+3))+((4+5)+6))");
+    CHECK(text(1, 4, 7) == "1 (2+3)");
+    CHECK(text(4, 7, 7) == "((4+5)+6)");
 }
 
-}  // namespace
+TEMPLATE_TEST_CASE("Any number of ranks gives the bits of one, again and again", "[distributed][shard_sum]",
+                   float, double) {
+    using T = TestType;
+    const Index shards = GENERATE(1, 4, 7, 12), n = GENERATE(0, 1, 5, 1000);
+    const auto leaf = [&](Index s) {
+        const Random random(3, 1, static_cast<std::uint64_t>(s));
+        Array<T> v;
+        for (Index i = 0; i < n; ++i)
+            v.push_back(static_cast<T>(std::exp(20 * random.uniform(i)) * (i % 2 ? 1 : -1)));
+        return v;
+    };
+    distributed::detail::ShardTree<Array<T>> tree(shards);
+    const auto add = [](Array<T>& a, const Array<T>& b) {
+        for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+    };
+    for (Index s = 0; s < shards; ++s) tree.push({s, 0, leaf(s)}, add);
+    const Array<T> expected = tree.nodes()[0].value;
+    Array<T> in_order = leaf(0);
+    for (Index s = 1; s < shards; ++s) add(in_order, leaf(s));
+    if (shards >= 7 && n == 1000) REQUIRE(in_order != expected);  // numbers for which the order matters
 
-TEST_CASE("Metrics summed over shards are those of the whole batch", "[distributed][shard_sum]") {
-    const auto modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
-    const auto form = GENERATE(MetricForm::quasi_diagonal, MetricForm::full);
-    Alone alone;
-    const Numbers whole = train(alone, 1, modulus, form), start = Model(7, modulus).values();
-    REQUIRE(apart(whole, start) > 0.05);
-    for (const Index shards : {2, 3, 7}) REQUIRE(apart(train(alone, shards, modulus, form), whole) < 1e-9);
-}
-
-TEST_CASE("1, 2, 3 and 4 ranks take the same Riemannian steps, to the bit", "[distributed][shard_sum]") {
-    const auto modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
-    Alone alone;
-    const Numbers expected = train(alone, 5, modulus, MetricForm::quasi_diagonal);
-    for (const Index size : {2, 3, 4}) {
-        std::vector<Numbers> found(static_cast<std::size_t>(size)), loose = found;
+    for (Index size = 1; size <= std::min<Index>(shards, 5); ++size) {
+        std::vector<std::vector<Array<T>>> found(static_cast<std::size_t>(size));
         ThreadGroup::run(size, [&](auto& ranks) {
-            found[static_cast<std::size_t>(ranks.rank())] =
-                train(ranks, 5, modulus, MetricForm::quasi_diagonal);
-            loose[static_cast<std::size_t>(ranks.rank())] =
-                train(ranks, 5, modulus, MetricForm::quasi_diagonal, false);
+            const auto mine = distributed::shards_of(ranks.rank(), size, shards);
+            ShardSum<T> sum(shards);
+            sum.take(mine.first, leaf(0));
+            sum.clear();  // and nothing of it is left
+            for (int again = 0; again < 2; ++again) {
+                for (Index s = mine.first; s < mine.last; ++s) {
+                    auto numbers = sum.array(n);
+                    numbers = leaf(s);
+                    sum.take(s, std::move(numbers));
+                }
+                found[static_cast<std::size_t>(ranks.rank())].push_back(sum.finish(ranks));
+            }
         });
-        for (const auto& f : found) REQUIRE(f == expected);
-        for (const auto& f : loose) {
-            REQUIRE(f == loose[0]);
-            REQUIRE(apart(f, expected) < 1e-9);
-        }
+        for (const auto& sums : found)
+            for (const auto& sum : sums) REQUIRE(sum == expected);
     }
-}
-
-TEMPLATE_TEST_CASE("Sums of arrays over shards have their closed form", "[distributed][shard_sum]", float,
-                   double) {
-    const Index size = GENERATE(1, 2, 3);
-    const bool ordered = GENERATE(true, false);
-    std::vector<std::vector<TestType>> found(static_cast<std::size_t>(size));
-    ThreadGroup::run(size, [&](auto& ranks) {
-        ShardSum<TestType, ThreadGroup::Member> sum(ranks, 6, ordered);
-        const auto mine = distributed::shards_of(ranks.rank(), size, 6);
-        for (int again = 0; again < 2; ++again) {
-            for (Index s = mine.first; s < mine.last; ++s) sum.take(s, {TestType(s), 1});
-            found[static_cast<std::size_t>(ranks.rank())] = sum.finish();
-        }
-    });
-    for (const auto& f : found) CHECK(f == std::vector<TestType>{15, 6});
-}
-
-TEST_CASE("Metrics that were left out of the sum over shards are refused", "[distributed][shard_sum]") {
-    const auto text = random_text(100);
-    Alone alone;
-    Model m(2, UnitModulus::ruop);
-    DataParallel parallel(m.g, m.g.parameters("!E"), alone, {.columns = 4, .shards = 2});
-    text::Batches batches(text, V, {steps, 4});
-    parallel.gradients(
-        *batches.begin(), [&](const text::Batch& part) { m.pass(part); }, m.cells);
-    REQUIRE(m.cells.step() > 0);
-    REQUIRE_THROWS_WITH(m.head.step(), Catch::Matchers::ContainsSubstring("the gradient of 'softmax.") &&
-                                           Catch::Matchers::ContainsSubstring(
-                                               "DataParallel::gradients"));
-}
-
-TEST_CASE("What cannot be summed is refused", "[distributed][shard_sum]") {
-    Model m(3, UnitModulus::ruop);
-    const std::vector<double> few(2);
-    REQUIRE_THROWS_WITH(m.cells.give_sums(few), Catch::Matchers::ContainsSubstring("found 2 numbers"));
-    Graph<double> g({.time = 3, .batch = 2});
-    const auto x = g.tokens("x", 4), y = g.tokens("y", 4);
-    const auto a = g.add<Glnn>("net", {.units = 4, .edges = 2}, x);
-    g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 4}, a), y);
-    Riemannian<double> update(g, "net*", {});
-    REQUIRE_THROWS_WITH(update.sums(), Catch::Matchers::ContainsSubstring("sparse graph"));
-    Graph<double> gated({.time = 3, .batch = 2});
-    const auto b = gated.add<Glnn>("net", {.units = 4, .edges = 2}, gated.input("u", 2));
-    gated.add<CrossEntropy>("loss", {}, gated.add<Softmax>("out", {.vocabulary = 4}, b),
-                            gated.tokens("y", 4));
-    Riemannian<double> other(gated, "net*", {});
-    REQUIRE_THROWS_WITH(other.sums(), Catch::Matchers::ContainsSubstring("sparse graph"));
 }

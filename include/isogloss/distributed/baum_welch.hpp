@@ -2,7 +2,7 @@
 #pragma once
 
 #include <array>
-#include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/distributed/shard_sum.hpp>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/hmm/hmm.hpp>
 #include <span>
@@ -32,7 +32,7 @@ inline std::vector<std::size_t> shards_of_sequences(hmm::Sequences sequences, In
 
 /// One step of Baum-Welch (Hmm::step) on sequences distributed over ranks; returns Σ log P(sequence) before it on
 /// every rank. The expected counts of each shard of sequences are computed by one rank and summed over the tree of
-/// TreeSum: with the same shards, 1, 2, 4 … ranks give bit-identical models, and one shard gives Hmm::step.
+/// ShardSum: with the same shards, 1, 2, 4 … ranks give bit-identical models, and one shard gives Hmm::step.
 ///
 ///     hmm::Hmm model({.states = 100, .symbols = V});                  // of the same seed on every rank
 ///     for (int k = 0; k < 20; ++k) baum_welch_step(model, sequences, ranks, 4);
@@ -56,29 +56,17 @@ double baum_welch_step(hmm::Hmm& model, hmm::Sequences sequences, C& ranks, Inde
     require_shards("baum_welch_step", shards, ranks.size());
     const auto first = shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
-    TreeSum<hmm::ExpectedCounts> tree(shards);
+    ShardSum<double> sum(shards);
     for (Index s = mine.first; s < mine.last; ++s) {
         const std::size_t begin = first[static_cast<std::size_t>(s)],
                           end = first[static_cast<std::size_t>(s) + 1];
-        tree.push({s, 0}, model.expect(sequences.subspan(begin, end - begin)),
-                  [](hmm::ExpectedCounts& a, const hmm::ExpectedCounts& b) {
-                      add_numbers(std::ssize(a.numbers), a.numbers.data(), b.numbers.data());
-                  });
+        sum.take(s, model.expect(sequences.subspan(begin, end - begin)).numbers);
     }
-    auto pieces = tree.take();
-    hmm::ExpectedCounts sum;
-    if (ranks.size() == 1) {
-        sum = std::move(pieces[0].value);
-    } else {
-        std::vector<const double*> arrays;
-        for (const auto& piece : pieces) arrays.push_back(piece.value.numbers.data());
-        sum = hmm::ExpectedCounts(model.states(), model.symbols());
-        ArrayTreeSum<double>().run(ranks, shards, std::span<const double* const>(arrays),
-                                   std::span<double>(sum.numbers));
-        pieces.clear();
-    }
-    const double before = sum.log_likelihood();
-    model.maximise(std::move(sum));
+    hmm::ExpectedCounts counts;
+    counts.states = model.states(), counts.symbols = model.symbols();
+    counts.numbers = std::move(sum.finish(ranks));
+    const double before = counts.log_likelihood();
+    model.maximise(std::move(counts));
     return before;
 }
 

@@ -23,52 +23,18 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distrib
 ///     all_gather(part, whole, counts)      the parts of all ranks concatenated, counts[r] bytes of rank r
 ///     all_to_all(send, sent, received, counts)   sent[r] bytes to rank r, counts[r] bytes from it, each in the
 ///                                          order of the ranks
-///     all_reduce(numbers)                  float or double: their sums over the ranks, on every rank, added in
-///                                          whatever order is fastest
 ///
 /// Models: Alone, ThreadGroup::Member, mpi::Communicator (mpi.hpp). A rank that fails must end the others, which
 /// wait for it otherwise: ThreadGroup::run does so, and between processes mpi::guarded.
 template <class C>
 concept Communicator = requires(C& c, std::span<std::byte> bytes, std::span<const std::byte> part,
-                                std::span<const Index> counts, std::span<float> f, std::span<double> d) {
+                                std::span<const Index> counts) {
     { c.rank() } -> std::convertible_to<Index>;
     { c.size() } -> std::convertible_to<Index>;
     c.barrier();
     c.broadcast(bytes, Index{0});
     c.all_gather(part, bytes, counts);
     c.all_to_all(part, counts, bytes, counts);
-    c.all_reduce(f);
-    c.all_reduce(d);
-};
-
-/// Bytes for another rank, and a buffer for bytes from a rank.
-struct Outgoing {
-    Index to;
-    std::span<const std::byte> bytes;
-};
-struct Incoming {
-    Index from;
-    std::span<std::byte> bytes;
-};
-
-/// A Communicator that transfers bytes while a rank continues to work:
-///
-///     start(tag, out, in)      begins to send and receive, and returns a number that identifies the transfer;
-///                              its memory must not be touched until it is done. 0 ≤ tag < 2¹⁵; simultaneous
-///                              transfers between two ranks have different tags
-///     done(number)             whether everything has been sent and received; if so, the number becomes invalid
-///     finish(number)           waits for it
-///     concurrent()             whether these three may be called by a thread other than the one that made the
-///                              object, as long as no two are called at the same time
-///
-/// Model: mpi::Communicator.
-template <class C>
-concept Asynchronous = Communicator<C> &&
-    requires(C& c, int tag, std::span<const Outgoing> out, std::span<const Incoming> in) {
-    { c.start(tag, out, in) } -> std::convertible_to<Index>;
-    { c.done(Index{0}) } -> std::convertible_to<bool>;
-    c.finish(Index{0});
-    { c.concurrent() } -> std::convertible_to<bool>;
 };
 
 /// A single rank.
@@ -85,8 +51,6 @@ struct Alone {
                     std::span<const Index>) const {
         std::copy(send.begin(), send.end(), received.begin());
     }
-    void all_reduce(std::span<float>) const {}
-    void all_reduce(std::span<double>) const {}
 };
 
 /// The values that all ranks give, on every rank, in the order of the ranks.

@@ -1,12 +1,14 @@
 /// @file distributed/thread_group.hpp  Ranks that are threads of one process.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <isogloss/distributed/communicator.hpp>
 #include <mutex>
+#include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,9 +21,9 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distrib
 ///
 /// Graphs of different ranks share nothing. threads() is one setting for the whole process: leave it at 1.
 class ThreadGroup {
-    // What a rank shows to the others.
+    // What a rank shows to the others: its bytes, and how many of them each rank gets; null: every rank gets all.
     struct Post {
-        const std::byte* data = nullptr;
+        std::span<const std::byte> bytes;
         const Index* sent = nullptr;
     };
 
@@ -39,54 +41,54 @@ public:
         Index size() const { return group_.size_; }
         void barrier() { group_.meet(); }
         void broadcast(std::span<std::byte> bytes, Index root) {
-            post({bytes.data()});
-            if (rank_ != root && !bytes.empty())
-                std::memcpy(bytes.data(), group_.posts_[at(root)].data, bytes.size());
-            barrier();
+            require("thread group", "root", root, 0, size() - 1);
+            exchange({bytes},
+                     [&] { return rank_ == root ? std::string() : receive(root, std::ssize(bytes), bytes); });
         }
         void all_gather(std::span<const std::byte> part, std::span<std::byte> whole,
                         std::span<const Index> counts) {
-            post({part.data()});
-            std::byte* to = whole.data();
-            for (Index r = 0; r < size(); ++r) to = take(r, 0, counts[at(r)], to);
-            barrier();
+            exchange({part}, [&] { return receive_all(counts, whole); });
         }
         void all_to_all(std::span<const std::byte> send, std::span<const Index> sent,
                         std::span<std::byte> received, std::span<const Index> counts) {
-            post({send.data(), sent.data()});
-            std::byte* to = received.data();
-            for (Index r = 0; r < size(); ++r) {
-                Index before = 0;
-                for (Index q = 0; q < rank_; ++q) before += group_.posts_[at(r)].sent[q];
-                to = take(r, before, counts[at(r)], to);
-            }
-            barrier();
+            exchange({send, sent.data()}, [&] { return receive_all(counts, received); });
         }
-        void all_reduce(std::span<float> numbers) { sum(numbers); }
-        void all_reduce(std::span<double> numbers) { sum(numbers); }
 
     private:
-        static std::size_t at(Index rank) { return static_cast<std::size_t>(rank); }
-        // Publishes what the other ranks may read until the next barrier.
-        void post(Post what) {
-            group_.posts_[at(rank_)] = what;
+        // Shows the others what they may read until all have done so, and reads by `receive`; throws, only then, what it
+        // has found wrong.
+        template <class F> void exchange(const Post& own, F&& receive) {
+            group_.posts_[at(rank_)] = own;
             barrier();
+            const std::string wrong = receive();
+            barrier();
+            if (!wrong.empty())
+                throw UsageError("thread group: ", wrong, "; sizes of the same data agree between ranks");
         }
-        std::byte* take(Index from, Index first, Index count, std::byte* to) const {
-            if (count > 0)
-                std::memcpy(to, group_.posts_[at(from)].data + first, static_cast<std::size_t>(count));
-            return to + count;
+        std::string receive_all(std::span<const Index> counts, std::span<std::byte> whole) const {
+            std::string wrong;
+            for (Index r = 0; r < size() && wrong.empty(); ++r) wrong = receive(r, counts[at(r)], whole);
+            return wrong;
         }
-        template <class T> void sum(std::span<T> numbers) {
-            const auto own = std::as_bytes(numbers);
-            std::vector<T> all(numbers.size() * at(size()));
-            const std::vector<Index> counts(at(size()), std::ssize(own));
-            all_gather(own, std::as_writable_bytes(std::span(all)), counts);
-            for (std::size_t i = 0; i < numbers.size(); ++i) {
-                numbers[i] = all[i];
-                for (std::size_t r = 1; r < at(size()); ++r) numbers[i] += all[r * numbers.size() + i];
+        // Copies what a rank has for this one to the front of `memory`, which is cut off; or says what does not fit.
+        std::string receive(Index rank, Index expected, std::span<std::byte>& memory) const {
+            const Post& post = group_.posts_[at(rank)];
+            auto bytes = post.bytes;
+            if (post.sent) {
+                const Index before = std::accumulate(post.sent, post.sent + rank_, Index{0});
+                if (before + post.sent[rank_] > std::ssize(bytes))
+                    return message("rank ", rank, " sends more bytes than it has, ", bytes.size());
+                bytes = bytes.subspan(at(before), at(post.sent[rank_]));
             }
+            if (std::ssize(bytes) != expected || bytes.size() > memory.size())
+                return message("rank ", rank_, " expects ", expected, " bytes of rank ", rank, " into ",
+                               memory.size(), ", but there are ", bytes.size());
+            std::copy(bytes.begin(), bytes.end(), memory.begin());
+            memory = memory.subspan(bytes.size());
+            return {};
         }
+        static std::size_t at(Index rank) { return static_cast<std::size_t>(rank); }
+
         ThreadGroup& group_;
         Index rank_;
     };

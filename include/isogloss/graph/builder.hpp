@@ -20,8 +20,7 @@ public:
     explicit Addition(Store<T>& store)
         : store_(store), before_(sizes()), claimed_(store.claimed.size()), taken_(store.arena.mark()) {
         for (const auto& x : store.tokens) read_.push_back(x.read_by_node);
-        for (const auto& p : store.parameters)
-            uses_.emplace_back(p.lookups, p.users.size(), p.first_node, p.first_product);
+        for (const auto& p : store.parameters) uses_.emplace_back(p.lookups, p.users.size());
     }
     ~Addition() {
         if (kept_) return;
@@ -33,9 +32,8 @@ public:
         for (std::size_t i = 0; i < read_.size(); ++i) s.tokens[i].read_by_node = read_[i];
         for (std::size_t i = 0; i < uses_.size(); ++i) {
             auto& p = s.parameters[i];
-            std::size_t users;
-            std::tie(p.lookups, users, p.first_node, p.first_product) = uses_[i];
-            p.users.resize(users);
+            p.lookups = uses_[i].first;
+            p.users.resize(uses_[i].second);
         }
     }
     Addition(const Addition&) = delete;
@@ -58,7 +56,7 @@ private:
     std::size_t claimed_;
     Arena::Mark taken_;
     std::vector<bool> read_;
-    std::vector<std::tuple<Index, std::size_t, int, int>> uses_;
+    std::vector<std::pair<Index, std::size_t>> uses_;  // lookups and users of each parameter
     bool kept_ = false;
 };
 

@@ -8,7 +8,6 @@
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/matrix_ref.hpp>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -107,17 +106,8 @@ template <class T> struct Parameter {
     Array<std::uint8_t> hit = {};  ///< by row: whether listed in `touched`
     Index lookups = 0;             ///< declared uses as a lookup table
     std::vector<int> users = {};   ///< the node of each declared use
-    /// The first node with a declared use, and the first with one other than lookup; `unused` if there is none. A
-    /// backward pass that is past the former adds nothing more; past the latter, only rows.
-    int first_node = unused, first_product = unused;
-    static constexpr int unused = std::numeric_limits<int>::max();
 
-    /// Records a use by a node, for lookup of rows or in a product.
-    void used_by(int node, bool lookup = false) {
-        users.push_back(node);
-        first_node = std::min(first_node, node);
-        if (!lookup) first_product = std::min(first_product, node);
-    }
+    void used_by(int node) { users.push_back(node); }
     Index uses() const { return std::ssize(users); }  ///< how many there are
     Index size() const { return rows * cols; }
     /// Whether it takes gradients: not if it is frozen, nor in a graph without gradients.

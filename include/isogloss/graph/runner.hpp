@@ -128,11 +128,8 @@ public:
         try {
             for (int id = l.node; id > past; --id)
                 if (at(id).needed && at(id).staged) run(id);
-            for (int id = l.node; id > past; --id) {
-                if (!at(id).needed) continue;
-                if (!at(id).staged) run(id);
-                if (q == 0 && store_.left) store_.left(id);
-            }
+            for (int id = l.node; id > past; --id)
+                if (at(id).needed && !at(id).staged) run(id);
         } catch (...) {
             asked_ = -1;  // no further backward pass; the values of the forward pass remain
             for (auto& p : store_.parameters)

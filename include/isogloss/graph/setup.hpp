@@ -182,7 +182,7 @@ public:
     /// Declares that a weight is read, and its gradient added to, row by row.
     void lookup(Weight<T> w) {
         auto& p = own(w);
-        p.used_by(node_, true);
+        p.used_by(node_);
         if (p.lookups++ == 0 && p.gradient) {
             p.touched.reserve(p.rows);
             p.hit.assign(p.rows, std::uint8_t{0});

@@ -7,7 +7,6 @@
 #include <any>
 #include <atomic>
 #include <deque>
-#include <functional>
 #include <isogloss/error.hpp>
 #include <isogloss/graph/affine.hpp>
 #include <isogloss/graph/arena.hpp>
@@ -132,7 +131,6 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     bool moduli = false;
     Index time = 0, batch = 0;                // of the current pass
     std::optional<Index> budget;              // bytes a loss may take for its blocks of logits
-    std::function<void(int)> left;            // called by backward() after each node, from the last on
     Index first_column = 0, all_columns = 0;  // a pass is the part from here of so many; 0: a whole batch
 
     Records<Parameter<T>> parameters;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <isogloss/distributed/tree_sum.hpp>
+#include <isogloss/distributed/shard_sum.hpp>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <span>
@@ -100,7 +100,7 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
     out.yx = zeros<T>(V, h);
     const TallMatrix<T> z = moments.weighted(ref(s.C));
 
-    distributed::TreeSum<Array<double>> tree(shards);
+    distributed::ShardSum<double> sum(shards);
     for (Index shard = mine.first; shard < mine.last; ++shard) {
         const Index begin = first[shard], end = first[shard + 1], n = end - begin;
         const auto c = ref(s.C).rows_from(begin, n);
@@ -118,15 +118,9 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
         for (Index i = 0; i < n; ++i)
             for (Index j = 0; j < h; ++j) along[j] += m[begin + i] * static_cast<double>(yx.row(i)[j]);
         sums.insert(sums.end(), along.begin(), along.end());
-        tree.push({shard, 0}, std::move(sums), [](Array<double>& a, const Array<double>& b) {
-            distributed::add_numbers(std::ssize(a), a.data(), b.data());
-        });
+        sum.take(shard, std::move(sums));
     }
-    std::vector<const double*> arrays;
-    for (const auto& piece : tree.pieces()) arrays.push_back(piece.value.data());
-    Array<double> sums((k + 1) * h * h + h);
-    distributed::ArrayTreeSum<double>().run(ranks, shards, std::span<const double* const>(arrays),
-                                            std::span<double>(sums));
+    const Array<double>& sums = sum.finish(ranks);
     Array<SmallMatrix> B;
     for (Index l = 0; l <= k; ++l) {
         B.push_back(zeros<double>(h, h));

@@ -66,8 +66,6 @@ def options_out_of_range():
     done = run("train", "--model", "m", "--train", "/dev/stdin", "--valid", "valid.txt", status=1, text=sentences(20))
     assert "'/dev/stdin' is not a regular file, but its text is read twice; write it to a file" in done.stderr, done
     refuses("train", "--model", "m", *TEXTS, *"--update asgd --unit-rows".split(), says="which the averages of --update asgd are not")
-    refuses("train", "--model", "m", *TEXTS, "--overlap", says="--overlap has no effect with --shards 1")
-    refuses("train", "--model", "m", *TEXTS, "--overlap", "--shards", 1, says="--overlap has no effect with --shards 1")
     refuses("train", "--model", "m", *TEXTS, *"--update rbpm --head free --start-from free --freeze --weight-decay 1".split(),
             says="--weight-decay has no effect with --update rbpm and --freeze")
     refuses("train", "--model", "m", "--train", "train.txt", says="--train is given without --valid")
