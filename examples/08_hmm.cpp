@@ -37,15 +37,15 @@ int main() {
 
     for (int state : {0, 1}) {
         std::printf("state %d goes on to itself with probability %.2f and emits", state,
-                    best.transition[state * 2 + state]);
+                    best.transition()[state * 2 + state]);
         for (int s = 0; s < 27; ++s)  // the letters that this state emits more often than the other
-            if (best.emission[state * 27 + s] > best.emission[(1 - state) * 27 + s])
+            if (best.emission()[state * 27 + s] > best.emission()[(1 - state) * 27 + s])
                 std::printf(" %c", s == 26 ? '_' : static_cast<char>('a' + s));
         std::printf("\n");
     }
 
     std::string line;
-    for (const ig::Token s : best.sample(60, ig::Random(1, ig::stream_of("sample"))))
+    for (const ig::Token s : best.sample(60, ig::Random(1, ig::stream_of("sample"))).symbols)
         line += s == 26 ? ' ' : static_cast<char>('a' + s);
     std::printf("%s\n", line.c_str());
 }

@@ -359,7 +359,7 @@ struct Hmm {
     }
     std::vector<ig::Token> sample(ig::Index length, std::uint64_t seed) {
         const Turn turn(guard);
-        return it.sample(length, ig::Random(seed, ig::stream_of("sample")));
+        return it.sample(length, ig::Random(seed, ig::stream_of("sample"))).symbols;
     }
 };
 
@@ -563,18 +563,16 @@ NB_MODULE(isogloss, m) {
             "transition",
             [](nb::handle self) {
                 auto& h = nb::cast<Hmm&>(self).it;
-                return view(h.transition.data(), h.states(), h.states(), self);
+                return view(h.transition().data(), h.states(), h.states(), self);
             },
-            "Transition matrix [states, states], rows of sum 1, the model's own memory: do not write to it "
-            "while "
-            "another thread uses the model.")
+            "Transition matrix [states, states], rows of sum 1, the model's own memory, read-only.")
         .def_prop_ro(
             "emission",
             [](nb::handle self) {
                 auto& h = nb::cast<Hmm&>(self).it;
-                return view(h.emission.data(), h.states(), h.symbols(), self);
+                return view(h.emission().data(), h.states(), h.symbols(), self);
             },
-            "Emission matrix [states, symbols], rows of sum 1, the model's own memory: see transition.");
+            "Emission matrix [states, symbols], rows of sum 1, the model's own memory, read-only.");
 
     m.def(
         "subspace_distance",

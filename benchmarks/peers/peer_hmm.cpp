@@ -40,11 +40,8 @@ int work(char** argv) {
         texts.emplace_back(at, at + symbols[0]);
     hmm::Hmm model({.states = N, .symbols = A});
     for (int round = std::atoi(argv[5]); round > 0 && std::getchar() == '\n'; --round) {
-        const double* from = start.data();
-        for (auto* part : {&model.initial, &model.transition, &model.emission}) {
-            std::copy_n(from, part->size(), part->begin());
-            from += part->size();
-        }
+        const auto transition = start.begin() + N, emission = transition + N * N;
+        model.set({start.begin(), transition}, {transition, emission}, {emission, start.end()});
         const std::clock_t begin = std::clock();
         const double likelihood = model.step(texts);
         std::printf("%.6f %.12g\n", double(std::clock() - begin) / CLOCKS_PER_SEC, likelihood);

@@ -51,11 +51,6 @@ public:
     explicit ChainModel(const ChainOptions& o)
         : o_(o), W_(o.features * o.tags), D_(o.width * o.tags), U_(o.tags * o.tags) {
         ig::require("chain model", "rate", o.rate, ig::Exclusive{0});
-        for (ig::Index i = 0; i < o.tags; ++i) {
-            first_.push_back(i * o.tags);
-            for (ig::Index j = 0; j < o.tags; ++j) to_.push_back(j);
-        }
-        first_.push_back(o.tags * o.tags);
     }
 
     /// Observed minus expected counts of a sentence, and log p of its tags.
@@ -68,13 +63,13 @@ public:
         const auto begin = static_cast<ig::Index>(text.starts[sentence]),
                    n = static_cast<ig::Index>(text.starts[sentence + 1]) - begin, K = o_.tags;
         const ig::Array<double> s = scores(text, sentence);
-        // e^{s - max_y s}, a column for each position; e^U
-        ig::Array<double> emission(K * n), transition(K * K), initial(K, 1.0);
+        // e^{s - max_y s}, a row for each position; e^U
+        ig::Array<double> emission(n * K), transition(K * K), initial(K, 1.0);
         double shift = 0;
         for (ig::Index t = 0; t < n; ++t) {
             const double most = *std::max_element(s.begin() + t * K, s.begin() + (t + 1) * K);
             shift += most;
-            for (ig::Index y = 0; y < K; ++y) emission[y * n + t] = std::exp(s[t * K + y] - most);
+            for (ig::Index y = 0; y < K; ++y) emission[t * K + y] = std::exp(s[t * K + y] - most);
         }
         for (ig::Index i = 0; i < K * K; ++i) transition[i] = std::exp(double(U_.value[i]));
         ig::hmm::ExpectedCounts counts(K, n);
@@ -84,9 +79,7 @@ public:
                                   .symbols = n,
                                   .initial = initial.data(),
                                   .transition = transition.data(),
-                                  .emission = emission.data(),
-                                  .first = {first_.data(), first_.size()},
-                                  .to = {to_.data(), to_.size()}},
+                                  .emission = emission.data()},
                                  ig::Index{1} << 22)
             .add(positions, counts);
         Gradient g;
@@ -202,7 +195,6 @@ private:
 
     ChainOptions o_;
     Weights W_, D_, U_;
-    ig::Array<ig::Index> first_, to_;  // of all moves: every pair of tags is allowed
 };
 
 }  // namespace lt

@@ -23,7 +23,7 @@ public:
         return judge.verdict();
     }
     std::vector<tasks::Token> sample(tasks::Index length, std::uint64_t seed) override {
-        return model_.sample(length, isogloss::Random(seed, isogloss::stream_of("sample")));
+        return model_.sample(length, isogloss::Random(seed, isogloss::stream_of("sample"))).symbols;
     }
     void keep() override { kept_ = model_; }
     void stop() override {

@@ -180,13 +180,13 @@ TEST_CASE("What was assigned to since it was added is saved and loaded where it 
     hmm::Hmm m({.states = 4, .symbols = 3}), other({.states = 4, .symbols = 3, .seed = 2});
     Checkpoint c;
     c.state("hmm", m);
-    const Numbers expected = other.emission;
+    const Numbers expected = other.emission();
     m = std::move(other);
     c.save(path);
     CHECK(Safetensors::open(path).values<double>("state/hmm/emission") == expected);
     m = hmm::Hmm({.states = 4, .symbols = 3, .seed = 3});
     c.load(Safetensors::open(path));
-    CHECK(m.emission == expected);
+    CHECK(m.emission() == expected);
     m = hmm::Hmm({.states = 5, .symbols = 3});
     REQUIRE_THROWS_MATCHES(c.load(Safetensors::open(path)), FileError,
                            says("'state/hmm/emission' is F64 [4, 3], expected F64 [5, 3]"));

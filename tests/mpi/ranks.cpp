@@ -116,7 +116,7 @@ std::uint64_t train_markov() {
     ig::hmm::Hmm model({.states = 12, .symbols = 20, .prior = 0.01});
     for (int k = 0; k < 3; ++k) ig::distributed::baum_welch_step(model, texts, ranks, 7);
     ig::file::Crc64 sum;
-    for (const auto* p : {&model.initial, &model.transition, &model.emission})
+    for (const auto* p : {&model.initial(), &model.transition(), &model.emission()})
         sum.add(std::as_bytes(std::span(*p)));
     return same_everywhere(ranks, sum.value());
 }

@@ -11,24 +11,27 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
 
+namespace detail {
+
 /// The first sequence of each shard, followed by the number of sequences: shards of consecutive sequences with
 /// about equally many symbols. Some are empty if there are fewer sequences than shards.
-inline std::vector<std::size_t> shards_of_sequences(hmm::Sequences sequences, Index shards) {
+inline Array<Index> shards_of_sequences(const hmm::Sequences& sequences, Index shards) {
     Index all = 0, before = 0;
-    for (std::size_t k = 0; k < sequences.size(); ++k) all += std::ssize(sequences[k]);
-    std::vector<std::size_t> first(static_cast<std::size_t>(shards) + 1, sequences.size());
-    first[0] = 0;
-    Index shard = 1;
-    for (std::size_t k = 0; k < sequences.size(); ++k) {
+    for (Index k = 0; k < sequences.size(); ++k) all += std::ssize(sequences[k]);
+    Array<Index> first(1, 0);
+    for (Index k = 0; k < sequences.size(); before += std::ssize(sequences[k++])) {
         // A sequence belongs to the shard that contains its middle.
-        const Index twice = 2 * before + std::ssize(sequences[k]);
-        while (shard < shards && static_cast<double>(twice) * static_cast<double>(shards) >=
-                                     2.0 * static_cast<double>(all) * static_cast<double>(shard))
-            first[static_cast<std::size_t>(shard++)] = k;
-        before += std::ssize(sequences[k]);
+        const auto twice = static_cast<double>(2 * before + std::ssize(sequences[k]));
+        while (std::ssize(first) < shards &&
+               twice * static_cast<double>(shards) >=
+                   2.0 * static_cast<double>(all) * static_cast<double>(first.size()))
+            first.push_back(k);
     }
+    first.resize(shards + 1, sequences.size());
     return first;
 }
+
+}  // namespace detail
 
 /// One step of Baum-Welch (Hmm::step) on sequences distributed over ranks; returns Σ log P(sequence) before it on
 /// every rank. The expected counts of each shard of sequences are computed by one rank and summed over the tree of
@@ -44,24 +47,21 @@ inline std::vector<std::size_t> shards_of_sequences(hmm::Sequences sequences, In
 /// Errors   UsageError for fewer shards than ranks, and where ranks differ in shards or model, on every rank. Errors of
 ///          Hmm::step, on one rank: the program must then end the others. The model is unchanged.
 template <Communicator C>
-double baum_welch_step(hmm::Hmm& model, hmm::Sequences sequences, C& ranks, Index shards) {
+double baum_welch_step(hmm::Hmm& model, const hmm::Sequences& sequences, C& ranks, Index shards) {
     // What is sent has the sizes of the model and of the shards, and every rank takes the M-step by itself.
     std::uint64_t checksum = 0;
-    for (const auto* p : {&model.initial, &model.transition, &model.emission})
+    for (const auto* p : {&model.initial(), &model.transition(), &model.emission()})
         checksum = file::hash_bytes({reinterpret_cast<const char*>(p->data()), p->size() * sizeof(double)},
                                     checksum);
     require_same("baum_welch_step", ranks,
                  std::array{"shards", "states", "symbols", "checksum of initial, transition and emission"},
                  std::array{shards, model.states(), model.symbols(), static_cast<Index>(checksum)});
     require_shards("baum_welch_step", shards, ranks.size());
-    const auto first = shards_of_sequences(sequences, shards);
+    const auto first = detail::shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
     ShardSum<double> sum(shards);
-    for (Index s = mine.first; s < mine.last; ++s) {
-        const std::size_t begin = first[static_cast<std::size_t>(s)],
-                          end = first[static_cast<std::size_t>(s) + 1];
-        sum.take(s, model.expect(sequences.subspan(begin, end - begin)).numbers);
-    }
+    for (Index s = mine.first; s < mine.last; ++s)
+        sum.take(s, model.expect(sequences.part(first[s], first[s + 1])).numbers);
     hmm::ExpectedCounts counts;
     counts.states = model.states(), counts.symbols = model.symbols();
     counts.numbers = std::move(sum.finish(ranks));

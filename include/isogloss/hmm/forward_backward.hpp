@@ -10,9 +10,8 @@
 #include <isogloss/linalg.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/subnormals.hpp>
-#include <numeric>
+#include <ranges>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace hmm {
@@ -46,61 +45,101 @@ struct ExpectedCounts {
     }
 };
 
-/// Sequences of symbols in memory owned elsewhere. Converts from a std::vector or std::span of sequences, each of them a
-/// std::vector<Token> or a std::span<const Token>, such as a part of the tokens of a mapped text::Corpus.
+/// Sequences of symbols in memory owned elsewhere. Converts from one sequence, and from a std::vector or std::span of
+/// sequences, each of them a std::vector<Token> or a std::span<const Token>, such as a part of a mapped text::Corpus.
 class Sequences {
 public:
     /// None.
     Sequences() = default;
-    template <std::convertible_to<std::span<const std::vector<Token>>> List> Sequences(const List& list)
-        : vectors_(list) {}
-    template <std::convertible_to<std::span<const std::span<const Token>>> List> Sequences(const List& list)
-        : spans_(list) {}
+    explicit Sequences(std::span<const Token> only) : list_{only} {}
+    template <std::ranges::forward_range List>
+    requires std::convertible_to<std::ranges::range_reference_t<const List>, std::span<const Token>>
+    Sequences(const List& list) : list_(std::ranges::begin(list), std::ranges::end(list)) {}
 
-    std::size_t size() const { return vectors_.size() + spans_.size(); }
-    std::span<const Token> operator[](std::size_t k) const {
-        return vectors_.empty() ? spans_[k] : std::span<const Token>(vectors_[k]);
-    }
-    /// Sequences first … first + count - 1.
-    Sequences subspan(std::size_t first, std::size_t count) const {
-        Sequences part;
-        part.first_ = first_ + first;
-        if (vectors_.empty()) part.spans_ = spans_.subspan(first, count);
-        else part.vectors_ = vectors_.subspan(first, count);
-        return part;
+    Index size() const { return std::ssize(list_); }
+    ArrayView<const Token> operator[](Index k) const { return list_[k]; }
+    /// Sequences first … last - 1.
+    Sequences part(Index first, Index last) const {
+        Sequences some;
+        some.list_.assign(list_.begin() + first, list_.begin() + last);
+        some.first_ = first_ + first;
+        return some;
     }
     /// The number of sequence k in the list that this is a part of, for messages.
-    std::size_t number(std::size_t k) const { return first_ + k; }
+    Index number(Index k) const { return first_ + k; }
+
+    /// Throws DataError for a symbol that is neither one of 0 to symbols - 1 nor missing.
+    void require_symbols(Index symbols) const {
+        for (Index k = 0; k < size(); ++k)
+            for (Index t = 0; t < std::ssize(list_[k]); ++t)
+                if (const Token s = (*this)[k][t]; s >= symbols || s < not_predicted)
+                    throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ", number(k),
+                                    ", expected 0 to ", symbols - 1, ", or -1 where it is missing");
+    }
 
 private:
-    std::span<const std::vector<Token>> vectors_;  // one of the two is empty
-    std::span<const std::span<const Token>> spans_;
-    std::size_t first_ = 0;  // in the list that this is a part of
+    Array<std::span<const Token>> list_;
+    Index first_ = 0;  // in the list that this is a part of
 };
 
-/// Throws NumericError for a symbol whose probability c, given those before it, is 0 or not finite; `where` is its
-/// place in the message.
-[[noreturn]] inline void refuse_probability(double c, Token symbol, std::string_view where) {
-    if (std::isfinite(c))
-        throw NumericError(
-            "hmm: symbol ", symbol, " ", where,
-            " has probability 0 under the model: no path of initial, transition and emission "
-            "probabilities above 0 emits it; give emissions a prior above 0, or put no 0 into init and P");
-    throw NumericError(
-        "hmm: symbol ", symbol, " ", where, " has the probability ", c,
-        ", as init, P or E contain numbers that are not finite; load or train the model again");
+namespace detail {
+
+/// Throws NumericError for a symbol whose probability c, given those before it, is 0 or not a number.
+[[noreturn]] inline void refuse_probability(double c, Token symbol, Index position, Index sequence) {
+    throw NumericError("hmm: symbol ", symbol, " at position ", position, " of sequence ", sequence,
+                       " has probability ", c,
+                       " under the model: no path of states emits it; give emissions ",
+                       "a prior above 0, or put no 0 into the matrices");
 }
 
-/// What the recursions read of a model, and the nonzero transitions by state.
-struct ModelView {
-    Index states, symbols;
-    const double *initial, *transition, *emission;  ///< [N], [N, N], [N, A]
-    /// State i moves to to[first[i]] … to[first[i + 1] - 1]. Of a dense model only the number of transitions,
-    /// first[N], is read, and `to` may be empty.
-    ArrayView<const Index> first, to;
+}  // namespace detail
 
-    /// Whether dense matrix products cost less than the transitions one by one.
-    bool dense() const { return first[states] > states * states / 4; }
+/// What the recursions read of a model.
+struct ModelView {
+    Index states = 0, symbols = 0;
+    const double* initial = nullptr;     ///< [N]
+    const double* transition = nullptr;  ///< [N, N]
+    const double* emission = nullptr;    ///< [A, N]: one row per symbol
+    /// If they are not empty, state i moves only to target[first[i]] … target[first[i + 1] - 1].
+    ArrayView<const Index> first = {}, target = {};
+
+    /// Calls f(j) for every state j that state i may move to.
+    template <class F> void each_target(Index i, F&& f) const {
+        if (first.empty())
+            for (Index j = 0; j < states; ++j) f(j);
+        else
+            for (Index k = first[i]; k < first[i + 1]; ++k) f(target[k]);
+    }
+    /// out [n, N] = in [n, N] P
+    void move(const double* in, Index n, double* out) const {
+        if (first.empty()) return product(in, n, transition, out);
+        std::fill_n(out, n * states, 0.0);
+        for (Index b = 0; b < n; ++b, in += states, out += states)
+            for (Index i = 0; i < states; ++i)
+                each_target(i, [&](Index j) { out[j] += in[i] * transition[i * states + j]; });
+    }
+    /// out [n, N] = in [n, N] Pᵀ; `transposed` is Pᵀ, which is read where there is no list of moves.
+    void move_back(const double* in, Index n, const double* transposed, double* out) const {
+        if (first.empty()) return product(in, n, transposed, out);
+        for (Index b = 0; b < n; ++b, in += states, out += states)
+            for (Index i = 0; i < states; ++i) {
+                double sum = 0;
+                each_target(i, [&](Index j) { sum += transition[i * states + j] * in[j]; });
+                out[i] = sum;
+            }
+    }
+
+private:
+    // out [n, N] = in [n, N] matrix [N, N]
+    void product(const double* in, Index n, const double* matrix, double* out) const {
+        const Index N = states;
+        constexpr Index worth_calling = 512;  // multiply-adds below which the overhead of BLAS dominates
+        if (n * N * N >= worth_calling) return gemm<double>(1, {in, n, N}, {matrix, N, N}, 0, {out, n, N});
+        std::fill_n(out, n * N, 0.0);
+        for (Index b = 0; b < n; ++b)
+            for (Index i = 0; i < N; ++i)
+                for (Index j = 0; j < N; ++j) out[b * N + j] += in[b * N + i] * matrix[i * N + j];
+    }
 };
 
 /// The recursions of Hmm for many sequences at once. Sequences are sorted by length, longest first, and
@@ -113,286 +152,247 @@ struct ModelView {
 /// by one, up to rounding. Where u_t(i) = 0, v_t(i) counts as 0: it contributes to no count, and may overflow.
 /// Subnormal numbers count as 0.
 ///
-/// Memory   A N numbers for the transpose of E, N² for that of P, and `budget` bytes for u and w of the stacked
-///          sequences. If that does not hold all times of at least `worth_it` sequences, u is kept at every S-th
-///          time, S = √(T/2), and recomputed from there: a third more work. A sequence takes 2 √(2T) N numbers
-///          then, even if the budget is smaller. To these come 8 bytes for each symbol and time.
+/// Memory   N² numbers for the transpose of P, and `budget` bytes for u and w of the stacked sequences. If that does
+///          not hold all times of at least 32 sequences, u is kept at every S-th time, S = √(T/2), and recomputed
+///          from there: a third more work. A sequence takes 2 √(2T) N numbers then, even if the budget is smaller. To
+///          these come 8 bytes for each symbol and time. log_likelihood() takes 2 N numbers for each of up to 256
+///          sequences, and no transpose.
 /// Source   Rabiner 1989, section III; Churchill, Lazareva 1999, checkpoints in time.
 class ForwardBackward {
 public:
-    static constexpr Index most = 256;  ///< sequences stacked at most
-    static constexpr Index worth_it =
-        32;  ///< sequences for which the budget must hold all times, else checkpoints are used
-
     /// The model must outlive it and not change.
     ForwardBackward(const ModelView& model, Index budget)
-        : m_(model), rows_(budget / (Index{sizeof(double)} * model.states)) {
-        const Index N = m_.states, A = m_.symbols;
-        const Index bytes = bytes_of("hmm", {N, A + N}, sizeof(double));
-        within_memory("hmm", bytes, [&] {
-            emission_.resize(A * N);
-            if (m_.dense()) back_.resize(N * N);
-        });
-        kernel::transpose_add<double>(N, A, m_.emission, A, 0, emission_.data(), N);
-        if (m_.dense()) kernel::transpose_add<double>(N, N, m_.transition, N, 0, back_.data(), N);
-    }
+        : m_(model), budget_rows_(budget / (Index{sizeof(double)} * model.states)) {}
 
     /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range and
     /// UsageError for counts of another size, before adding any, NumericError for a sequence of probability 0 under
     /// the model or a model that is not finite, UsageError if memory runs out.
-    void add(Sequences sequences, ExpectedCounts& to) {
-        to.require_size(m_.states, m_.symbols);
-        each_group(sequences, [&] {
-            smooth(
-                to.log_likelihood(),
-                [&](Index t, Index b, const double* u, const double* v) {
-                    if (t == 0) add_products(u, v, to.starts());
-                    if (const Token s = text(b)[std::size_t(t)]; s >= 0)
-                        add_products(u, v, to.emissions() + Index{s} * m_.states);
-                },
-                [&](Index rows) { count_moves(rows, to.moves()); });
-        });
+    void add(const Sequences& sequences, ExpectedCounts& counts) {
+        counts.require_size(m_.states, m_.symbols);
+        smooth(
+            sequences, counts.log_likelihood(),
+            [&](Index t, Index b, const double* u, const double* v) {
+                if (t == 0) add_products(u, v, counts.starts());
+                if (const Token s = text(b)[t]; s >= 0)
+                    add_products(u, v, counts.emissions() + Index{s} * m_.states);
+            },
+            [&](Index rows) { count_moves(rows, counts.moves()); });
     }
 
     /// Σ log P(sequence) in nats. Throws as add().
-    double log_likelihood(Sequences sequences) {
+    double log_likelihood(const Sequences& sequences) {
         double total = 0;
-        each_group(sequences, [&] {
-            for (Index t = 0; t < time_; t += segment_) total += forward(t, std::min(t + segment_, time_));
+        each_group(sequences, false, [&] {
+            double sum = 0;
+            for (Index t = 0; t < time_; ++t) sum = forward(t, t + 1, sum);
+            total += sum;
         });
         return total;
     }
 
     /// γ_t(i) = P(state i at t | x) for every position of every sequence, in their order: [ΣT, N], row by row. A
     /// missing symbol has a row as well. Throws as add(), UsageError also if there is not enough memory for the result.
-    Array<double> posteriors(Sequences sequences) {
+    Array<double> posteriors(const Sequences& sequences) {
         const Index N = m_.states;
-        Array<Index> begin;
         Index total = 0;
-        for (std::size_t k = 0; k < sequences.size(); ++k)
-            begin.push_back(total), total += std::ssize(sequences[k]);
+        for (Index k = 0; k < sequences.size(); ++k) total += std::ssize(sequences[k]);
         Array<double> out;
         within_memory("hmm: posteriors", bytes_of("hmm: posteriors", {total, N}, sizeof(double)),
                       [&] { out.resize(total * N); });
         double log_likelihood = 0;
-        each_group(sequences, [&] {
-            smooth(
-                log_likelihood,
-                [&](Index t, Index b, const double* u, const double* v) {
-                    double* const row = out.data() + (begin[order_[group_ + b]] + t) * N;
-                    add_products(u, v, row);
-                    // Where symbols are missing, forward() does not see what the model holds.
-                    if (const double sum = std::accumulate(row, row + N, 0.0); !std::isfinite(sum))
-                        refuse_probability(sum, text(b)[std::size_t(t)],
-                                           message("at position ", t, " of sequence ", number(b)));
-                },
-                [](Index) {});
-        });
+        smooth(
+            sequences, log_likelihood,
+            [&](Index t, Index b, const double* u, const double* v) {
+                add_products(u, v, out.data() + (order_[group_ + b].begin + t) * N);
+            },
+            [](Index) {});
         return out;
     }
 
 private:
-    std::span<const Token> text(Index row) const { return all_[std::size_t(order_[group_ + row])]; }
-    std::size_t number(Index row) const { return all_.number(std::size_t(order_[group_ + row])); }
-    Index active(Index t) const { return first_[t + 1] - first_[t]; }  // n_t
-    double* row(Array<double>& of, Index t) const { return of.data() + (first_[t] - start_) * m_.states; }
-    const double* emission(Token s) const { return emission_.data() + Index{s} * m_.states; }
+    static constexpr Index most_stacked = 256;
+    static constexpr Index enough =
+        32;  // sequences for which the budget must hold all times, else checkpoints are used
 
-    // Calls f() for groups of sequences, described by order_, first_, time_ and segment_.
-    template <class F> void each_group(Sequences sequences, F&& f) {
+    struct Row {
+        ArrayView<const Token> text;
+        Index number, begin;  // of the sequence, and of its first position among all
+    };
+
+    ArrayView<const Token> text(Index row) const { return order_[group_ + row].text; }
+    Index active(Index t) const { return first_[t + 1] - first_[t]; }  // n_t
+    double* rows(Array<double>& memory, Index t) const {
+        return memory.data() + (first_[t] - start_) * m_.states;
+    }
+    const double* emission(Token s) const { return m_.emission + Index{s} * m_.states; }
+
+    // Calls f() for groups of sequences, described by order_, first_, time_ and segment_. Without `both` directions only
+    // the last u is kept.
+    template <class F> void each_group(const Sequences& sequences, bool both, F&& f) {
         const BlasOnOneThread blas;
         const SubnormalsAreZero flush;
-        all_ = sequences;
+        sequences.require_symbols(m_.symbols);
         order_.clear();
-        for (std::size_t k = 0; k < all_.size(); ++k) {
-            const auto x = all_[k];
-            for (std::size_t t = 0; t < x.size(); ++t)
-                if (const Token s = x[t]; s >= m_.symbols || s < not_predicted)
-                    throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ",
-                                    all_.number(k), ", expected 0 to ", m_.symbols - 1,
-                                    ", or -1 where it is missing");
-            if (!x.empty()) order_.push_back(static_cast<Index>(k));
-        }
-        std::stable_sort(order_.begin(), order_.end(), [&](Index a, Index b) {
-            return all_[std::size_t(a)].size() > all_[std::size_t(b)].size();
-        });
+        Index begin = 0;
+        for (Index k = 0; k < sequences.size(); begin += std::ssize(sequences[k++]))
+            if (!sequences[k].empty()) order_.push_back({sequences[k], sequences.number(k), begin});
+        std::stable_sort(order_.begin(), order_.end(),
+                         [](const Row& a, const Row& b) { return a.text.size() > b.text.size(); });
         for (Index sequence = 0; sequence < std::ssize(order_);) {
-            const Index count = choose_group(sequence);
+            const Index count = choose_group(sequence, both);
             f();
             sequence += count;
         }
     }
 
     // Chooses how many of the remaining sequences to stack, and how their time is cut into segments.
-    Index choose_group(Index begin) {
+    Index choose_group(Index begin, bool both) {
         group_ = begin;
         time_ = std::ssize(text(0));
-        const Index all = std::ssize(order_) - begin, groups = (all + most - 1) / most;
-        const Index left = (all + groups - 1) / groups, whole = rows_ / (2 * time_);
-        Index count = std::min(left, whole);
+        const Index left = std::ssize(order_) - begin, groups = (left + most_stacked - 1) / most_stacked;
+        const Index share = (left + groups - 1) / groups, whole = budget_rows_ / (2 * time_);
+        Index count = std::min(share, whole);
         segment_ = time_;
-        if (count < std::min(left, worth_it)) {
+        if (!both) {
+            count = share;
+            segment_ = 1;
+        } else if (count < std::min(share, enough)) {
             segment_ = std::max<Index>(1, static_cast<Index>(std::sqrt(static_cast<double>(time_) / 2)));
             const Index rows = 2 * segment_ + (time_ + segment_ - 1) / segment_;
-            count = std::clamp<Index>(rows_ / rows, 1, left);
+            count = std::clamp<Index>(budget_rows_ / rows, 1, share);
         }
         first_.assign(1, 0);
         for (Index t = 0, n = count; t < time_; ++t) {
             while (std::ssize(text(n - 1)) <= t) --n;
             first_.push_back(first_.back() + n);
         }
-        const Index N = m_.states, most_rows = std::min(first_.back(), count * segment_);
-        const Index bytes = bytes_of("hmm", {2 * most_rows + count * (time_ / segment_), N}, sizeof(double)) +
-                            Index{sizeof(double)} * first_.back();
+        checkpoints_apart_ = both ? count : 0;
+        const Index N = m_.states, rows = std::min(first_.back(), count * segment_);
+        const Index checkpoints = segment_ == time_ ? 0 : both ? (time_ - 1) / segment_ : 1;
+        const Index bytes =
+            bytes_of("hmm", {(both ? 2 : 1) * rows + count * (1 + checkpoints), N}, sizeof(double)) +
+            Index{sizeof(double)} * first_.back();
         within_memory("hmm", bytes, [&] {
-            u_.resize(most_rows * N), w_.resize(most_rows * N), v_.resize(count * N);
-            c_.resize(first_.back());
-            checkpoints_.resize(segment_ < time_ ? count * N * ((time_ - 1) / segment_) : 0);
+            u_.resize(rows * N), c_.resize(first_.back());
+            checkpoints_.resize(checkpoints * count * N);
+            if (!both) return;
+            w_.resize(rows * N), v_.resize(count * N);
+            if (m_.first.empty() && back_.empty()) {
+                back_.resize(N * N);
+                kernel::transpose_add<double>(N, N, m_.transition, N, 0, back_.data(), N);
+            }
         });
         return count;
     }
 
-    // u at the last time of each segment but the last, a block with as many rows as the group has sequences.
-    double* checkpoint(Index t) { return checkpoints_.data() + (t / segment_ - 1) * active(0) * m_.states; }
-
-    // Both recursions for the group. Calls each(t, b, u, v) for every position, with γ_t(i) = u(i) v(i) of row b, and
-    // after(rows) for every segment, whose u and w then have so many rows. Adds to the log-likelihood.
-    template <class Each, class After> void smooth(double& log_likelihood, Each&& each, After&& after) {
-        const auto segment = [&](Index from, Index to) {
-            backward(from, to, each);
-            after((to < time_ ? first_[to] : first_.back()) - start_);
-        };
-        Index t = 0;
-        for (;; t += segment_) {
-            log_likelihood += forward(t, std::min(t + segment_, time_));
-            if (t + segment_ >= time_) break;
-        }
-        segment(t, time_);
-        while (t > 0) {
-            t -= segment_;
-            forward(t, t + segment_);
-            segment(t, t + segment_);
-        }
+    // u at the last time before t, the beginning of a segment other than the first: one row for each sequence of the group.
+    double* checkpoint(Index t) {
+        return checkpoints_.data() + (t / segment_ - 1) * checkpoints_apart_ * m_.states;
     }
 
-    // u and c for the times [from, to), from u at from - 1 in its checkpoint; saves u at to - 1. Returns Σ log c.
-    double forward(Index from, Index to) {
+    // Both recursions. Calls each(t, b, u, v) for every position, with γ_t(i) = u(i) v(i) of row b, and after(rows) for
+    // every segment, whose u and w then have so many rows. Adds to the log-likelihood.
+    template <class Each, class After>
+    void smooth(const Sequences& sequences, double& log_likelihood, Each&& each, After&& after) {
+        const auto segment = [&](Index begin, Index end) {
+            backward(begin, end, each);
+            after((end < time_ ? first_[end] : first_.back()) - start_);
+        };
+        each_group(sequences, true, [&] {
+            Index t = 0;
+            for (;; t += segment_) {
+                log_likelihood += forward(t, std::min(t + segment_, time_));
+                if (t + segment_ >= time_) break;
+            }
+            segment(t, time_);
+            while (t > 0) {
+                t -= segment_;
+                forward(t, t + segment_);
+                segment(t, t + segment_);
+            }
+        });
+    }
+
+    // u and c for the times begin to end - 1, from u at begin - 1 in its checkpoint; saves u at end - 1. Returns
+    // total + Σ log c.
+    double forward(Index begin, Index end, double total = 0) {
         const Index N = m_.states;
-        double total = 0;
-        start_ = first_[from];
-        for (Index t = from; t < to; ++t) {
+        start_ = first_[begin];
+        for (Index t = begin; t < end; ++t) {
             const Index n = active(t);
-            double* const u = row(u_, t);
+            double* const u = rows(u_, t);
             if (t == 0)
                 for (Index b = 0; b < n; ++b) std::copy_n(m_.initial, N, u + b * N);
-            else move(t == from ? checkpoint(t) : row(u_, t - 1), n, u);
+            else m_.move(t == begin ? checkpoint(t) : rows(u_, t - 1), n, u);
             for (Index b = 0; b < n; ++b) {
-                const Token s = text(b)[std::size_t(t)];
+                const Token s = text(b)[t];
                 double c = 1;
                 if (s >= 0) {
                     const double* const e = emission(s);
-                    double* const of = u + b * N;
+                    double* const row = u + b * N;
                     c = 0;
-                    for (Index i = 0; i < N; ++i) c += of[i] *= e[i];
+                    for (Index i = 0; i < N; ++i) c += row[i] *= e[i];
                     if (!(c > 0 && std::isfinite(c)))
-                        refuse_probability(c, s, message("at position ", t, " of sequence ", number(b)));
-                    for (Index i = 0; i < N; ++i) of[i] /= c;
-                } else if (const double sum = std::accumulate(u + b * N, u + (b + 1) * N, 0.0);
-                           !std::isfinite(sum)) {
-                    refuse_probability(sum, s, message("at position ", t, " of sequence ", number(b)));
+                        detail::refuse_probability(c, s, t, order_[group_ + b].number);
+                    for (Index i = 0; i < N; ++i) row[i] /= c;
                 }
                 c_[first_[t] + b] = c;
                 total += std::log(c);
             }
         }
-        if (to < time_) std::copy_n(row(u_, to - 1), active(to) * N, checkpoint(to));
+        if (end < time_) std::copy_n(rows(u_, end - 1), active(end) * N, checkpoint(end));
         return total;
     }
 
-    // v and w for the times [from, to), from u of forward(); v_ is that of time `to` and becomes that of `from`.
-    template <class Each> void backward(Index from, Index to, Each&& each) {
+    // v and w for the times begin to end - 1, from u of forward(); v_ is that of time `end` and becomes that of `begin`.
+    template <class Each> void backward(Index begin, Index end, Each&& each) {
         const Index N = m_.states;
-        for (Index t = to - 1; t >= from; --t) {
+        for (Index t = end - 1; t >= begin; --t) {
             const Index n = active(t), next = t + 1 < time_ ? active(t + 1) : 0;
-            double *const w = row(w_, t), *const u = row(u_, t);
+            double *const w = rows(w_, t), *const u = rows(u_, t);
             for (Index b = 0; b < next; ++b) {
-                const Token s = text(b)[std::size_t(t) + 1];
+                const Token s = text(b)[t + 1];
                 const double *const v = v_.data() + b * N, scale = 1 / c_[first_[t + 1] + b];
-                double* const of = w + b * N;
+                double* const row = w + b * N;
                 if (s < 0) {
-                    std::copy_n(v, N, of);
+                    std::copy_n(v, N, row);
                     continue;
                 }
                 const double* const e = emission(s);
                 // e / c first: it is at most 1 / α, while v e alone may be below the range.
-                for (Index i = 0; i < N; ++i) of[i] = v[i] * (e[i] * scale);
+                for (Index i = 0; i < N; ++i) row[i] = v[i] * (e[i] * scale);
             }
             std::fill(w + next * N, w + n * N, 0.0);  // sequences that end here have no next state
-            move_back(w, next, v_.data());
+            m_.move_back(w, next, back_.data(), v_.data());
             std::fill(v_.data() + next * N, v_.data() + n * N, 1.0);
             for (Index b = 0; b < n; ++b) {
                 double* const v = v_.data() + b * N;
-                const double* const of = u + b * N;
-                for (Index i = 0; i < N; ++i) v[i] = of[i] > 0 ? v[i] : 0;
-                each(t, b, of, v);
+                const double* const row = u + b * N;
+                for (Index i = 0; i < N; ++i) v[i] = row[i] > 0 ? v[i] : 0;
+                each(t, b, row, v);
             }
         }
     }
-    void add_products(const double* u, const double* v, double* to) const {
-        for (Index i = 0; i < m_.states; ++i) to[i] += u[i] * v[i];
-    }
-
-    // Calls f(j, P_ij) for every state j reachable from i.
-    template <class F> void each_target(Index i, F&& f) const {
-        for (Index k = m_.first[i]; k < m_.first[i + 1]; ++k)
-            f(m_.to[k], m_.transition[i * m_.states + m_.to[k]]);
-    }
-    // out [n, N] = in [n, N] P
-    void product(const double* in, Index n, const double* P, double* out) const {
-        const Index N = m_.states;
-        constexpr Index worth_calling = 512;  // multiply-adds below which the overhead of BLAS dominates
-        if (n * N * N >= worth_calling) return gemm<double>(1, {in, n, N}, {P, N, N}, 0, {out, n, N});
-        std::fill_n(out, n * N, 0.0);
-        for (Index b = 0; b < n; ++b)
-            for (Index i = 0; i < N; ++i)
-                for (Index j = 0; j < N; ++j) out[b * N + j] += in[b * N + i] * P[i * N + j];
-    }
-    // out = in P, n rows
-    void move(const double* in, Index n, double* out) const {
-        const Index N = m_.states;
-        if (m_.dense()) return product(in, n, m_.transition, out);
-        std::fill_n(out, n * N, 0.0);
-        for (Index b = 0; b < n; ++b, in += N, out += N)
-            for (Index i = 0; i < N; ++i) each_target(i, [&](Index j, double p) { out[j] += in[i] * p; });
-    }
-    // out = in Pᵀ, n rows
-    void move_back(const double* in, Index n, double* out) const {
-        const Index N = m_.states;
-        if (m_.dense()) return product(in, n, back_.data(), out);
-        for (Index b = 0; b < n; ++b, in += N, out += N)
-            for (Index i = 0; i < N; ++i) {
-                double sum = 0;
-                each_target(i, [&](Index j, double p) { sum += p * in[j]; });
-                out[i] = sum;
-            }
+    void add_products(const double* u, const double* v, double* sums) const {
+        for (Index i = 0; i < m_.states; ++i) sums[i] += u[i] * v[i];
     }
     // moves += uᵀ w over the rows of a segment.
-    void count_moves(Index rows, double* moves) const {
+    void count_moves(Index count, double* moves) const {
         const Index N = m_.states;
-        if (m_.dense())
-            return gemm<double>(1, t(MatrixRef<const double>(u_.data(), rows, N)), {w_.data(), rows, N}, 1,
+        if (m_.first.empty())
+            return gemm<double>(1, t(MatrixRef<const double>(u_.data(), count, N)), {w_.data(), count, N}, 1,
                                 {moves, N, N});
-        for (Index r = 0; r < rows; ++r)
+        for (Index r = 0; r < count; ++r)
             for (Index i = 0; i < N; ++i)
-                each_target(i, [&](Index j, double) { moves[i * N + j] += u_[r * N + i] * w_[r * N + j]; });
+                m_.each_target(i, [&](Index j) { moves[i * N + j] += u_[r * N + i] * w_[r * N + j]; });
     }
 
     ModelView m_;
-    Index rows_;                     // rows of u and w together that fit in the budget
-    Array<double> emission_, back_;  // Eᵀ, Pᵀ
-    Sequences all_;
-    Array<Index> order_;                         // nonempty sequences, longest first
+    Index budget_rows_;                          // rows of u and w together that fit in the budget
+    Array<double> back_;                         // Pᵀ
+    Array<Row> order_;                           // nonempty sequences, longest first
     Index group_ = 0, time_ = 0, segment_ = 0;   // first of the group, its longest length, times per segment
+    Index checkpoints_apart_ = 0;                // rows from one to the next; 0: there is one alone
     Array<Index> first_;                         // the row where each time begins
     Index start_ = 0;                            // the same for the current segment
     Array<double> u_, w_, v_, c_, checkpoints_;  // c for the whole group

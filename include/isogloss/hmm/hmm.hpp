@@ -7,9 +7,11 @@
 #include <isogloss/error.hpp>
 #include <isogloss/hmm/forward_backward.hpp>
 #include <isogloss/kernel/rows.hpp>
+#include <isogloss/kernel/transpose.hpp>
 #include <isogloss/random.hpp>
 #include <isogloss/sizes.hpp>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,13 +23,22 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace hmm {
 struct Options {
     Index states = 0;   ///< N ≥ 1
     Index symbols = 0;  ///< A ≥ 1
-    Index edges =
-        0;  ///< transitions out of a state, its self-transition included, chosen at random; 0: all N
-    double prior =
-        0;  ///< count, 0 to 1e100, added to every emission before the data; keeps unseen ones above 0
+    /// Transitions out of a state, its self-transition included, chosen at random; 0: all N.
+    Index edges = 0;
+    /// Count, 0 to 1e100, added to every emission before the data; keeps unseen ones above 0.
+    double prior = 0;
+    /// Probability 0 to 1 with which a state of the start stays as it is, besides that drawn for P_ii: where states
+    /// last, as the kinds of region of a genome do, 0.95 finds what random transitions miss.
+    double stay = 0;
     std::uint64_t seed = 1;  ///< of the random start
-    Index budget =
-        Index{1} << 28;  ///< bytes ≥ 1 for the forward and backward probabilities of stacked sequences
+    /// Bytes ≥ 1 for the forward and backward probabilities of stacked sequences.
+    Index budget = Index{1} << 28;
+};
+
+/// A text drawn from a hidden Markov model, and the states that emitted its symbols.
+struct Sample {
+    std::vector<Token> symbols;
+    std::vector<Index> states;
 };
 
 /// A sequence of states of a hidden Markov model, and its probability together with that of the symbols.
@@ -59,9 +70,9 @@ struct Path {
 /// products. Each sequence starts from `init`, which is the only effect of the cuts.
 ///
 /// Cost     6 N² operations per position, 8 N² if the budget does not hold all positions at once; on threads()
-/// Memory   of a step, without the model, in numbers of 8 bytes: 2 N (N + A) for transposes and counts, and
+/// Memory   of the model, in numbers of 8 bytes: N (N + 2 A); of a step besides N (2 N + A) for a transpose and counts,
 ///          `budget` bytes, and one for each symbol and time of the sequences side by side (see ForwardBackward);
-///          N = 2,000, A = 10,000: 0.65 GB, and the model 0.2 GB.
+///          N = 2,000, A = 10,000: 0.35 GB, and 0.5 GB of a step.
 ///          distributed/baum_welch.hpp distributes a step over ranks.
 /// Source   Rabiner 1989, "A tutorial on hidden Markov models", sections III and V.A; III.B for the path, which is
 ///          Viterbi 1967, "Error bounds for convolutional codes".
@@ -76,53 +87,67 @@ public:
         require("hmm", "symbols", A, 1);
         require("hmm", "edges", options.edges, 0, N);
         require("hmm", "prior", options.prior, 0, 1e100);  // Σ over symbols stays finite
+        require("hmm", "stay", options.stay, 0, 1);
         require("hmm", "budget", options.budget, 1);
-        const Index most = bytes_of("hmm", {N, std::max(N, A), 3}, sizeof(double));
-        within_memory("hmm", most, [&] { transition.reserve(N * N), emission.reserve(N * A); });
+        const Index most = bytes_of("hmm", {N, std::max(N, A), 4}, sizeof(double));
+        within_memory("hmm", most, [&] {
+            transition_.reserve(N * N), emission_.reserve(N * A), emission_by_symbol_.resize(A * N);
+        });
         const Random random(options.seed, stream_of("hmm"));
         Index place = 0;
-        initial.assign(N, 1 / static_cast<double>(N));
+        initial_.assign(N, 1 / static_cast<double>(N));
         // Exponential variates, normalised.
-        for (Index i = 0; i < N * N; ++i) transition.push_back(-std::log(random.uniform(place++)));
-        for (Index i = 0; i < N * A; ++i) emission.push_back(-std::log(random.uniform(place++)));
+        for (Index i = 0; i < N * N; ++i) transition_.push_back(-std::log(random.uniform(place++)));
+        for (Index i = 0; i < N * A; ++i) emission_.push_back(-std::log(random.uniform(place++)));
         if (options.edges > 0)
             for (Index i = 0; i < N; ++i)
                 for (Index left = N; left > options.edges;) {  // removes transitions to other states
                     const Index j = random.below(place++, N);
-                    double& p = transition[i * N + j];
+                    double& p = transition_[i * N + j];
                     if (j == i || p == 0) continue;
                     p = 0;
                     --left;
                 }
-        normalise(transition, N);
-        normalise(emission, A);
-        list_edges();
+        normalise(transition_, Array<double>(transition_).data(), N);
+        normalise(emission_, Array<double>(emission_).data(), A);
+        for (Index i = 0; i < N; ++i)
+            for (Index j = 0; j < N; ++j) {
+                double& p = transition_[i * N + j];
+                p = (1 - options.stay) * p + (i == j ? options.stay : 0);
+            }
+        arrange();
     }
-
-    Array<double> initial, transition, emission;  ///< init [N], P [N, N], E [N, A]; rows sum to 1
 
     Index states() const { return options_.states; }
     Index symbols() const { return options_.symbols; }
+    const Array<double>& initial() const { return initial_; }        ///< init [N]
+    const Array<double>& transition() const { return transition_; }  ///< P [N, N]; rows sum to 1
+    const Array<double>& emission() const { return emission_; }      ///< E [N, A]; rows sum to 1
 
-    /// Call after writing to `transition`. Where a 0 has become positive it must be called: if at most a quarter of the
-    /// transitions are not 0, as with `edges`, all functions except sample() use those alone, and the new ones
-    /// would count as 0. New zeros cost nothing from then on.
+    /// Replaces the model by init [N], P [N, N] and E [N, A].
     ///
-    /// Throws UsageError, as all functions do, if `initial`, `transition` or `emission` has been given another size.
-    /// It alone throws UsageError for a row of them that does not sum to 1, to 0.001, or has a number below 0.
-    void list_edges() {
-        require_sizes();
-        require_sums("initial", initial, states());
-        require_sums("transition", transition, states());
-        require_sums("emission", emission, symbols());
-        relist();
+    ///     model.set(model.initial(), {0.99, 0.01, 0.01, 0.99}, model.emission());    // a start whose states last
+    ///
+    /// Throws UsageError for other sizes and DataError for a row that does not sum to 1, to 0.001, or holds what is not a
+    /// number of at least 0; the model is then unchanged.
+    void set(Array<double> initial, Array<double> transition, Array<double> emission) {
+        const Index N = states(), A = symbols();
+        if (std::ssize(initial) != N || std::ssize(transition) != N * N || std::ssize(emission) != N * A)
+            throw UsageError("hmm: found ", initial.size(), ", ", transition.size(), " and ", emission.size(),
+                             " numbers of initial, transition and emission, expected ", N, ", ", N * N,
+                             " and ", N * A);
+        require_rows("initial", initial, N);
+        require_rows("transition", transition, N);
+        require_rows("emission", emission, A);
+        initial_ = std::move(initial), transition_ = std::move(transition), emission_ = std::move(emission);
+        arrange();
     }
 
     /// One step of Baum-Welch on all sequences; returns Σ log P(sequence) in nats before it. Without a symbol, missing
     /// or not, in any of them nothing is changed. Throws DataError for a symbol out of range and NumericError for a
-    /// sequence of probability 0 under the model, a model that is not finite or a transition of so small a probability
-    /// (near 1e-300) that its count divided by it overflows; the model is then unchanged.
-    double step(Sequences sequences) {
+    /// sequence of probability 0 under the model or a transition of so small a probability (near 1e-300) that its
+    /// count divided by it overflows; the model is then unchanged.
+    double step(const Sequences& sequences) {
         ExpectedCounts counts = expect(sequences);
         const double before = counts.log_likelihood();
         maximise(std::move(counts));
@@ -131,9 +156,9 @@ public:
 
     /// The E-step: expected counts given sequences, without the prior. Those of several sets of sequences add up.
     /// Throws as step().
-    ExpectedCounts expect(Sequences sequences) const {
+    ExpectedCounts expect(const Sequences& sequences) const {
         ExpectedCounts counts(states(), symbols());
-        ForwardBackward(view(), options_.budget).add(sequences, counts);
+        recursions().add(sequences, counts);
         return counts;
     }
 
@@ -144,81 +169,40 @@ public:
     void maximise(ExpectedCounts counts) {
         const Index N = states(), A = symbols();
         counts.require_size(N, A);
-        require_sizes();
         if (std::all_of(counts.numbers.begin(), counts.numbers.end() - 1, [](double n) { return n == 0; }))
             return;  // those of no sequence: the prior alone is no data
-        const auto require_finite = [](const double* of, Index size, auto&& what) {
-            if (const Index k = kernel::first_non_finite(size, of); k != size)
-                throw NumericError("hmm: found ", of[k], " as the expected count of ", what(k),
-                                   ", expected a finite one; the model is unchanged");
-        };
-        require_finite(counts.starts(), N,
-                       [](Index i) { return message("sequences that start in state ", i); });
-        require_finite(counts.emissions(), A * N,
-                       [N](Index k) { return message("symbol ", k / N, " in state ", k % N); });
         double* const moves = counts.moves();
-        for (Index k = 0; k < N * N; ++k) {
-            const double quotient = moves[k];  // by P: may be infinite where that is 0 or hardly more
-            moves[k] = transition[k] > 0 ? quotient * transition[k] : 0;
-            if (!std::isfinite(moves[k]))
-                throw NumericError("hmm: found ", moves[k],
-                                   " as the expected count of the transition from state ", k / N,
-                                   " to state ", k % N, ", whose probability is ", transition[k],
-                                   ", expected a finite one; the model is unchanged. Set a probability "
-                                   "so near to 0 to 0, or to more");
-        }
-        settle(initial, counts.starts(), N);
-        settle(transition, moves, N);
+        for (Index k = 0; k < N * N; ++k)  // by P: may be infinite where that is 0 or hardly more
+            moves[k] = transition_[k] > 0 ? moves[k] * transition_[k] : 0;
+        if (const Index size = std::ssize(counts.numbers),
+            bad = kernel::first_non_finite(size, counts.numbers.data());
+            bad < size)
+            throw NumericError("hmm: found ", counts.numbers[bad], " as number ", bad,
+                               " of the expected counts, expected finite ones; the model is unchanged. If a ",
+                               "probability of a transition is near 1e-300, set it to 0, or to more");
+        normalise(initial_, counts.starts(), N);
+        normalise(transition_, moves, N);
         const double* const emits = counts.emissions();
         Array<double> sums(N, static_cast<double>(A) * options_.prior);
         for (Index x = 0; x < A; ++x)
             for (Index i = 0; i < N; ++i) sums[i] += emits[x * N + i];
         for (Index i = 0; i < N; ++i)
             for (Index x = 0; sums[i] > 0 && x < A; ++x)
-                emission[i * A + x] = (options_.prior + emits[x * N + i]) / sums[i];
+                emission_[i * A + x] = (options_.prior + emits[x * N + i]) / sums[i];
+        arrange();
     }
 
-    /// log P(x) in nats. Throws as step().
-    double log_likelihood(ArrayView<const Token> x) const {
-        require_sizes();
-        const Index N = states(), A = symbols();
-        Array<double> alpha = initial, next(N);
-        double total = 0;
-        for (Index t = 0; t < std::ssize(x); ++t) {
-            check(x[t], t);
-            if (const Token s = x[t]; s >= 0) {
-                double c = 0;
-                for (Index i = 0; i < N; ++i) c += alpha[i] *= emission[i * A + s];
-                if (!(c > 0 && std::isfinite(c))) refuse_probability(c, s, message("at position ", t));
-                for (Index i = 0; i < N; ++i) alpha[i] /= c;
-                total += std::log(c);
-            } else if (const double sum = std::accumulate(alpha.begin(), alpha.end(), 0.0);
-                       !std::isfinite(sum)) {
-                refuse_probability(sum, s, message("at position ", t));
-            }
-            move(alpha.data(), next.data());
-            std::swap(alpha, next);
-        }
-        return total;
-    }
-
-    /// Σ log P(sequence) in nats, many sequences at a time. Throws as step(). As there, and in posteriors(), numbers
-    /// below 2·10⁻³⁰⁸ count as 0, which they do not in the function of one sequence.
-    double log_likelihood(Sequences sequences) const {
-        return ForwardBackward(view(), options_.budget).log_likelihood(sequences);
-    }
+    /// Σ log P(sequence) in nats, many sequences at a time. Throws as step(). Numbers below 2·10⁻³⁰⁸ count as 0.
+    double log_likelihood(const Sequences& sequences) const { return recursions().log_likelihood(sequences); }
+    /// log P(x) in nats, the same for one.
+    double log_likelihood(ArrayView<const Token> x) const { return log_likelihood(Sequences(x)); }
 
     /// γ_t(i) = P(state i at t | x), [T, N] row by row: rows sum to 1, missing symbols have one too. Throws as step().
     ///
     ///     const auto gamma = model.posteriors(x);            // gamma[t * model.states() + i]
-    Array<double> posteriors(ArrayView<const Token> x) const {
-        const std::span<const Token> only = x;
-        return posteriors(std::span(&only, 1));
-    }
+    Array<double> posteriors(ArrayView<const Token> x) const { return posteriors(Sequences(x)); }
     /// The same for every sequence in turn, many at a time: [ΣT, N].
-    Array<double> posteriors(Sequences sequences) const {
-        return ForwardBackward(view(), options_.budget).posteriors(sequences);
-    }
+    Array<double> posteriors(const Sequences& sequences) const { return recursions().posteriors(sequences); }
 
     /// The path of Viterbi: the sequence of states that is the most probable given x, as a whole. Of equally probable
     /// ones, that with the lowest last state, and so on backwards.
@@ -226,195 +210,152 @@ public:
     ///     δ_0(i) = log init_i + log E_{i x_0},   δ_{t+1}(j) = max_i (δ_t(i) + log P_ij) + log E_{j x_{t+1}}
     ///
     /// A sequence of no symbols has the empty path. Throws DataError for a symbol out of range, NumericError for a
-    /// sequence of probability 0 and for numbers of the model below 0 or not finite, UsageError if memory runs out.
+    /// sequence of probability 0, UsageError if memory runs out.
     ///
-    /// Cost     2 N² operations per position, with `edges` 2 for each transition, and N logarithms; once as many
-    ///          logarithms as there are transitions
-    /// Memory   4 bytes for each position and state, 8 for each transition
+    /// Cost     2 N² operations per position, with `edges` 2 for each transition, and N logarithms; once N² of these
+    /// Memory   4 bytes for each position and state, 8 for each pair of states
     Path most_probable_path(ArrayView<const Token> x) const {
-        const Index N = options_.states, A = options_.symbols, T = std::ssize(x);
-        for (Index t = 0; t < T; ++t) check(x[t], t);
+        Sequences(x).require_symbols(symbols());
+        const ModelView m = view();
+        const Index N = states(), T = std::ssize(x);
         constexpr double never = -std::numeric_limits<double>::infinity();
-        const bool dense = view().dense();
-        const auto each_target = [&](Index i, auto&& f) {  // f(number of the transition, its target)
-            for (Index k = dense ? i * N : first_[i], end = dense ? k + N : first_[i + 1]; k < end; ++k)
-                f(k, dense ? k - i * N : to_[k]);
-        };
         Path path;
-        Array<Token> before;     // the best state before each state, at all times but the first
-        Array<double> log_move;  // by number of the transition
-        Array<double> score(N), next(N);
+        Array<Token> best;  // the best state before each state, at all times but the first
+        Array<double> log_move, score, next(N);
         within_memory("hmm: a path", bytes_of("hmm: a path", {T, N}, sizeof(Token)), [&] {
-            before.resize(T * N), path.states.resize(std::size_t(T));
-            log_move.reserve(dense ? N * N : first_[N]);
+            best.resize(T * N), path.states.resize(std::size_t(T)), log_move.reserve(N * N);
         });
         if (T == 0) return path;
-        for (Index i = 0; i < N; ++i) score[i] = log_of(initial[i]);
-        for (Index i = 0; i < N; ++i)
-            each_target(i, [&](Index, Index j) { log_move.push_back(log_of(transition[i * N + j])); });
-        for (Index t = 0;; ++t) {
+        for (const double p : initial_) score.push_back(std::log(p));
+        for (const double p : transition_) log_move.push_back(std::log(p));
+        for (Index t = 0; t < T; ++t) {
+            if (t > 0) {
+                std::fill(next.begin(), next.end(), never);
+                Token* const best_at = best.data() + t * N;
+                for (Index i = 0; i < N; ++i)
+                    m.each_target(i, [&](Index j) {
+                        if (const double way = score[i] + log_move[i * N + j]; way > next[j])
+                            next[j] = way, best_at[j] = static_cast<Token>(i);
+                    });
+                std::swap(score, next);
+            }
             if (const Token s = x[t]; s >= 0)
-                for (Index i = 0; i < N; ++i) score[i] += log_of(emission[i * A + s]);
+                for (Index i = 0; i < N; ++i) score[i] += std::log(m.emission[s * N + i]);
             if (*std::max_element(score.begin(), score.end()) == never)
-                refuse_probability(0, x[t], message("at position ", t));
-            if (t + 1 == T) break;
-            std::fill(next.begin(), next.end(), never);
-            Token* const from = before.data() + (t + 1) * N;
-            for (Index i = 0; i < N; ++i)
-                each_target(i, [&](Index k, Index j) {
-                    if (const double way = score[i] + log_move[k]; way > next[j])
-                        next[j] = way, from[j] = static_cast<Token>(i);
-                });
-            std::swap(score, next);
+                detail::refuse_probability(0, x[t], t, 0);
         }
-        const auto best = std::max_element(score.begin(), score.end());
-        path.log_probability = *best;
-        Index state = best - score.begin();
+        const auto last = std::max_element(score.begin(), score.end());
+        path.log_probability = *last;
+        Index state = last - score.begin();
         for (Index t = T - 1; t >= 0; --t) {
             path.states[std::size_t(t)] = state;
-            state = before[t * N + state];
+            state = best[t * N + state];
         }
         return path;
     }
 
     /// Calls f(t, p) for every position with p [A] = P(x_t = · | x_0 … x_{t-1}). A symbol of probability 0 is
-    /// treated as missing. Throws DataError for a symbol out of range and NumericError for a model that is not finite,
-    /// before the call for this position.
+    /// treated as missing. Throws DataError for a symbol out of range, before any call.
     template <class F> void predict(ArrayView<const Token> x, F&& f) const {
-        require_sizes();
-        const Index N = options_.states, A = options_.symbols;
-        Array<double> alpha = initial, next(N), p(A);
+        Sequences(x).require_symbols(symbols());
+        const BlasOnOneThread blas;
+        const Index N = states(), A = symbols();
+        Array<double> alpha = initial_, next(N), p(A);
         for (Index t = 0; t < std::ssize(x); ++t) {
-            check(x[t], t);
             std::fill(p.begin(), p.end(), 0.0);
             for (Index i = 0; i < N; ++i)
-                for (Index s = 0; s < A; ++s) p[s] += alpha[i] * emission[i * A + s];
-            for (Index s = 0; s < A; ++s)
-                if (!std::isfinite(p[s]))
-                    refuse_probability(p[s], static_cast<Token>(s), message("at position ", t));
+                for (Index s = 0; s < A; ++s) p[s] += alpha[i] * emission_[i * A + s];
             f(t, ArrayView<const double>(p));
             if (const Token s = x[t]; s >= 0 && p[s] > 0)  // 1 / p may exceed the range, α e / p does not
-                for (Index i = 0; i < N; ++i) alpha[i] = alpha[i] * emission[i * A + s] / p[s];
-            move(alpha.data(), next.data());
+                for (Index i = 0; i < N; ++i) alpha[i] = alpha[i] * emission_[i * A + s] / p[s];
+            view().move(alpha.data(), 1, next.data());
             std::swap(alpha, next);
         }
     }
 
-    /// Samples a text of n symbols, n ≥ 0. Throws UsageError for n below 0 or if there is not enough memory, NumericError
-    /// for a row of init, P or E with numbers below 0 or not finite, or all 0.
-    std::vector<Token> sample(Index n, const Random& random) const {
-        require_sizes();
-        const Index N = options_.states, A = options_.symbols;
+    /// Samples a text of n symbols, n ≥ 0. Throws UsageError for n below 0 or if there is not enough memory.
+    Sample sample(Index n, const Random& random) const {
         Index place = 0;
-        const auto draw = [&](const std::vector<double>& p, Index row, Index width) {
+        const auto draw = [&](const Array<double>& p, Index row, Index width) {
             return isogloss::sample(std::span(p.data() + row * width, std::size_t(width)),
                                     random.uniform(place++));
         };
-        Array<Token> x;
-        within_memory("hmm: a text", bytes_of("hmm: a text", {n}, sizeof(Token)), [&] { x.reserve(n); });
-        if (n == 0) return x;
-        for (Index i = draw(initial, 0, N); std::ssize(x) < n; i = draw(transition, i, N))
-            x.push_back(draw(emission, i, A));
-        return x;
+        Sample text;
+        within_memory("hmm: a text", bytes_of("hmm: a text", {n}, sizeof(Token) + sizeof(Index)),
+                      [&] { text.symbols.reserve(std::size_t(n)), text.states.reserve(std::size_t(n)); });
+        for (Index t = 0; t < n; ++t) {
+            text.states.push_back(t == 0 ? draw(initial_, 0, states())
+                                         : draw(transition_, text.states.back(), states()));
+            text.symbols.push_back(static_cast<Token>(draw(emission_, text.states.back(), symbols())));
+        }
+        return text;
     }
 
     /// Passes the parameters to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
-        require_sizes();
-        v.array("initial", initial.data(), 1, states());
-        v.array("transition", transition.data(), states(), states());
-        v.array("emission", emission.data(), states(), symbols());
+        v.array("initial", initial_.data(), 1, states());
+        v.array("transition", transition_.data(), states(), states());
+        v.array("emission", emission_.data(), states(), symbols());
     }
-    /// Call after the model has been loaded from a file, as Checkpoint::load does.
-    void after_load() { relist(); }
+    /// Call after the model has been loaded from a file, as Checkpoint::load does. Throws as set(); the model is then
+    /// that of a random start.
+    void after_load() {
+        try {
+            set(initial_, transition_, emission_);
+        } catch (const Error&) {
+            *this = Hmm(options_);
+            throw;
+        }
+    }
 
 private:
-    // Whatever the rows sum to.
-    void relist() {
-        require_sizes();
-        const Index N = options_.states;
-        first_.assign(1, 0), to_.clear();
-        // What is not a number is not 0: it stays listed, so that the functions find it.
-        for (Index i = 0; i < N; ++i) {
-            const auto row = transition.begin() + i * N;
-            first_.push_back(first_.back() + N - std::count(row, row + N, 0.0));
+    // Rows are often given in float, or with few decimals.
+    static void require_rows(const char* what, const Array<double>& p, Index width) {
+        for (Index row = 0; row < std::ssize(p) / width; ++row) {
+            const auto begin = p.begin() + row * width;
+            const double sum = std::accumulate(begin, begin + width, 0.0);
+            if (!(*std::min_element(begin, begin + width) >= 0 && std::abs(sum - 1) <= 1e-3))
+                throw DataError("hmm: row ", row, " of `", what, "` holds ",
+                                *std::min_element(begin, begin + width), " and sums to ", sum,
+                                ", expected numbers of at least 0 that sum to 1");
         }
-        if (view().dense()) return;  // which needs no list
-        to_.reserve(first_.back());
-        for (Index k = 0; k < N * N; ++k)
-            if (transition[k] != 0) to_.push_back(k % N);
     }
-    void require_sizes() const {
-        const auto require_size = [](const char* what, const Array<double>& found, Index expected) {
-            if (std::ssize(found) != expected)
-                throw UsageError("hmm: found ", found.size(), " numbers in `", what, "`, expected ", expected,
-                                 ", those of the states and symbols that the model was made with; assign as ",
-                                 "many, or make another model");
-        };
-        require_size("initial", initial, states());
-        require_size("transition", transition, states() * states());
-        require_size("emission", emission, states() * symbols());
-    }
-    // Rows are often given in float, or with few decimals. A sum that is not finite is left to the functions, which
-    // name it where it has an effect.
-    static void require_sums(const char* what, const Array<double>& p, Index width) {
-        for (Index k = 0; k < std::ssize(p); k += width) {
-            for (Index j = k; j < k + width; ++j)
-                if (p[j] < 0)
-                    throw UsageError("hmm: row ", k / width, " of `", what, "` holds ", p[j],
-                                     ", expected at least 0; give probabilities, not their logarithms");
-            if (const double sum = std::accumulate(p.begin() + k, p.begin() + k + width, 0.0);
-                std::abs(sum - 1) > 1e-3 && std::isfinite(sum))
-                throw UsageError("hmm: row ", k / width, " of `", what, "` sums to ", sum,
-                                 ", expected 1; divide its numbers by their sum");
+    // What the recursions read besides the three matrices. At most a quarter of the transitions, as with `edges`: they
+    // are listed, and cost less one by one than products of matrices.
+    void arrange() {
+        const Index N = states();
+        kernel::transpose_add<double>(N, symbols(), emission_.data(), symbols(), 0,
+                                      emission_by_symbol_.data(), N);
+        first_.clear(), target_.clear();
+        if (N * N - std::count(transition_.begin(), transition_.end(), 0.0) > N * N / 4) return;
+        for (Index k = 0; k < N * N; ++k) {
+            if (k % N == 0) first_.push_back(std::ssize(target_));
+            if (transition_[k] != 0) target_.push_back(k % N);
         }
+        first_.push_back(std::ssize(target_));
     }
     ModelView view() const {
-        require_sizes();
-        return {states(),        symbols(),         initial.data(), transition.data(),
-                emission.data(), std::span(first_), std::span(to_)};
+        return {states(),
+                symbols(),
+                initial_.data(),
+                transition_.data(),
+                emission_by_symbol_.data(),
+                std::span(first_),
+                std::span(target_)};
     }
+    ForwardBackward recursions() const { return {view(), options_.budget}; }
 
-    void check(Token s, Index t) const {
-        if (s >= options_.symbols || s < not_predicted)
-            throw DataError("hmm: found symbol ", s, " at position ", t, ", expected 0 to ",
-                            options_.symbols - 1, ", or -1 where it is missing");
-    }
-
-    static double log_of(double p) {
-        if (p >= 0 && std::isfinite(p)) return std::log(p);
-        throw NumericError("hmm: found ", p,
-                           " among init, P and E, expected numbers of at least 0 that are finite; load or ",
-                           "train the model again");
-    }
-
-    // out = in P
-    void move(const double* in, double* out) const {
-        const Index N = options_.states;
-        const bool dense = view().dense();
-        std::fill_n(out, N, 0.0);
-        for (Index i = 0; i < N; ++i) {
-            const double* row = transition.data() + i * N;
-            if (dense)
-                for (Index j = 0; j < N; ++j) out[j] += in[i] * row[j];
-            else
-                for (Index k = first_[i]; k < first_[i + 1]; ++k) out[to_[k]] += in[i] * row[to_[k]];
-        }
-    }
-
-    // Normalises rows of counts to probabilities; a row without counts is unchanged.
-    static void settle(Array<double>& p, const double* counts, Index width) {
+    // Rows of counts as probabilities; a row without counts is unchanged.
+    static void normalise(Array<double>& p, const double* counts, Index width) {
         for (Index r = 0; r < std::ssize(p); r += width) {
-            double sum = 0;
-            for (Index k = r; k < r + width; ++k) sum += counts[k];
-            if (!(sum > 0)) continue;
-            for (Index k = r; k < r + width; ++k) p[k] = counts[k] / sum;
+            const double sum = std::accumulate(counts + r, counts + r + width, 0.0);
+            for (Index k = r; sum > 0 && k < r + width; ++k) p[k] = counts[k] / sum;
         }
     }
-    static void normalise(Array<double>& p, Index width) { settle(p, Array<double>(p).data(), width); }
 
     Options options_;
-    Array<Index> first_, to_;  // see ModelView
+    Array<double> initial_, transition_, emission_, emission_by_symbol_;  // the last: Eᵀ
+    Array<Index> first_, target_;                                         // see ModelView
 };
 
 }}}  // namespace isogloss::hmm
