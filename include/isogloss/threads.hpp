@@ -38,8 +38,8 @@ inline int threads() { return detail::thread_count().load(std::memory_order_rela
 inline constexpr int most_threads = 1024;
 
 /// Sets the number of threads for all later passes of this process, 1 ≤ n ≤ most_threads. Without OpenMP at
-/// compile time every pass runs on one thread whatever n is. On one kind of processor results are bitwise the same for the same n;
-/// another n may change the order of a few sums.
+/// compile time every pass runs on one thread whatever n is. On processors of one kind, whatever the number of their
+/// cores, results are bitwise the same for the same n; another n may change the order of a few sums.
 ///
 /// Throws UsageError for any other n.
 inline void threads(int n) {

@@ -18,7 +18,7 @@ template <class T> struct Staging {
         bool wanted = true;
     };
     Options options;
-    StagedGradient<T> gradient;
+    detail::StagedGradient<T> gradient;
     Seq<T> h;
     Weight<T> w;
     Loss<T> l;

@@ -125,9 +125,9 @@ template <class T> void pack(const Store<T>& store, Source<T>& s, MatrixRef<cons
 /// Least number of steps for which it pays to pack a matrix for the few rows of each step.
 inline constexpr Index worth_packing = 4;
 
-/// c = beta c + a b for a matrix b of a term, or its transpose; beta is 0 or 1. On packed weights all rows use the packed
-/// matrix, if b is the `whole` of it. Otherwise the few rows of one step use a matrix packed for the pass, if there are
-/// enough steps to pay for packing it; see kernel::Packed.
+/// c = beta c + a b for a matrix b of a term, or its transpose; beta is 0 or 1. On packed weights all rows use the
+/// packed matrix, if b is the `whole` of it. Otherwise the few rows of one step use a matrix packed for the pass, if
+/// there are enough steps to pay for packing it; see kernel::Packed.
 template <class T> void multiply(const Store<T>& store, Source<T>& s, bool whole, MatrixRef<const T> a,
                                  MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     const auto* packed = whole ? store.parameters[s.weight.id].packed : nullptr;

@@ -30,8 +30,8 @@ private:
 
 namespace detail {
 
-/// Most rows of a block, from 1 to `rows`: as many as bytes(rows) within `budget` allows. Beyond 64 rows and 17 MiB, or
-/// half of the table where that is more, blocks are hardly faster: they are no larger than that, apart from bytes(0).
+/// Most rows of a block, from 1 to `rows`: as many as bytes(rows) within `budget` allows. Beyond 64 rows and 17 MiB,
+/// or half of the table where that is more, blocks are hardly faster: they are no larger than that, apart from bytes(0).
 template <class Bytes> Index most_rows(Index rows, Index budget, Index table, Bytes&& bytes) {
     const Index enough = bytes(0) + std::max(Index{17} << 20, table / 2);
     Index least = 1;
@@ -43,8 +43,8 @@ template <class Bytes> Index most_rows(Index rows, Index budget, Index table, By
     return least;
 }
 
-/// Rows of the next block when `left` remain and `most` fit: as few blocks as possible, of nearly equal size, since even
-/// a thin one costs a pass over the whole table; or one block more, if that fills groups of `grain` rows better.
+/// Rows of the next block when `left` remain and `most` fit: as few blocks as possible, of nearly equal size, since
+/// even a thin one costs a pass over the whole table; or one block more, if that fills groups of `grain` rows better.
 inline Index next_rows(Index left, Index most, Index grain) {
     constexpr Index pass = 24;  // rows that cost as much as a pass over the table
     const auto padded = [grain](Index rows) { return (rows + grain - 1) / grain * grain; };

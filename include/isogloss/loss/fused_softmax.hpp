@@ -46,8 +46,8 @@ struct FisherTerm {
 /// loss and both gradient products, one block of rows at a time. The logits never exist as a [T·B, V] array.
 ///
 /// All memory of a loss, its own arrays included, stays within the graph's budget, down to a block of one
-/// row. Apart from what does not depend on the rows of a block it exceeds 17 MiB only for blocks of up to 64 rows or where
-/// the table is at least twice as large. Positions that are not predicted cost nothing.
+/// row. Apart from what does not depend on the rows of a block it exceeds 17 MiB only for blocks of up to 64 rows or
+/// where the table is at least twice as large. Positions that are not predicted cost nothing.
 ///
 /// In a training pass in which the loss is requested, forward computes dl/dz while the logits are available,
 /// then both products, part of the vocabulary at a time, so that each part of dl/dz and of the table is read
@@ -139,18 +139,18 @@ private:
     using Skinny = kernel::SkinnyGemm<T>;
     using Packed = graph::PackedMatrix<T>;
 
-    // Rows of a block that are products of a table with rows of another matrix, the hidden states or the vectors of the
-    // targets. Where both sets have one table, their products are one, and its memory is that of the states.
+    // Rows of a block: the products of a table with rows of another matrix, the hidden states or the vectors of the
+    // targets. Where both sets have one table they are one product, with the memory of the states.
     struct RowSet {
         Weight<T> table = {}, bias = {};
-        SparseGradient<T> sparse = {};
+        detail::SparseGradient<T> sparse = {};
         T *memory = nullptr, *left = nullptr;  // for the vectors [rows, n], and these packed
         T* sums = nullptr;                     // [pieces, rows, n]: parts of the gradient of the vectors
         std::byte* packed_memory = nullptr;
         Index packed_bytes = 0;
         Packed packed = {};
 
-        // Of a pass: row r is the product of row index[r] of `source`, whose gradient is added to that row of `adjoint`.
+        // Of a pass: row r is the product of row index[r] of `source`; its gradient is added to that row of `adjoint`.
         MatrixRef<const T> source = {};
         T* adjoint = nullptr;
         const Packed* ready = nullptr;  // the table packed, or null
@@ -224,9 +224,9 @@ private:
     }
 
     // Whether a table packed once per pass pays: in bfloat16 unless little memory is left for blocks, in T with AVX2
-    // for blocks of few rows, for which BLAS would pack it again and again. Measured: positions from which packing takes
-    // less time than it saves, rows from which a block is no thinner for the memory taken, and rows of products beyond which
-    // BLAS is as fast.
+    // for blocks of few rows, for which BLAS would pack it again and again. Measured: positions from which packing
+    // takes less time than it saves, rows from which a block is no thinner for the memory taken, and rows of products
+    // beyond which BLAS is as fast.
     bool packing_pays(Precision precision, Index capacity) const {
         if (precision == Precision::bf16) return rows_ >= std::min<Index>(capacity, 8);
         return sizeof(kernel::Lanes<T>) == 32 && capacity >= worth_packing && rows_ >= 32 &&
@@ -332,8 +332,8 @@ private:
 
     // --- gradients --------------------------------------------------------------------------------------
 
-    // The gradient of a weight as (matrix, beta): to add to beta times the matrix. Its data are null if the weight is not
-    // trained or there is none.
+    // The gradient of a weight as (matrix, beta): to add to beta times the matrix. Its data are null if the weight is
+    // not trained or there is none.
     std::pair<MatrixRef<T>, T> weight_gradient(Pass<T>& p, Weight<T> w) {
         return w.id >= 0 && p.is_trained(w) ? staged_.weight(p, w) : std::pair<MatrixRef<T>, T>{};
     }
@@ -426,7 +426,7 @@ private:
     Precision precision_ = Precision::full;  // of training
     Index rows_ = 1, pieces_ = 0;            // of a block, and of its sums; at most
     RowSet states_, words_;
-    StagedGradient<T> staged_;
+    detail::StagedGradient<T> staged_;
 
     T *block_ = nullptr, *squares_ = nullptr;  // [rows, V], and [words, V] below; [2, tile, n] for a modulus
     Index* order_ = nullptr;                   // [T, B]: predicted positions,

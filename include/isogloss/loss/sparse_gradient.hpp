@@ -10,7 +10,7 @@
 #include <limits>
 #include <utility>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace detail {
 
 /// Entries of dl/dz [rows, V] kept by kernel::sample, an unbiased estimate of dl/dz, and both gradient products
 /// computed from them: dl/dh row by row, dl/dE word by word. A row costs 4 n operations per kept entry in place
@@ -21,13 +21,13 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// dl/dz is identified by the index of its state, a position or a word.
 ///
 /// The random numbers depend only on the seed, the step, the loss's name and the position; which blocks are sampled,
-/// and the rows of words, on the blocks too, whose size follows from the model and the budget. So the sample is the same in
-/// a resumed training, on another machine and for any threads().
+/// and the rows of words, on the blocks too, whose size follows from the model and the budget. So the sample is the
+/// same in a resumed training, on a machine with another number of cores and for any threads().
 template <class T> class SparseGradient {
 public:
     /// Takes memory for blocks of `rows` rows, `positions` rows in all: at most 4 / ε entries of a row, enough for
-    /// Σ |dl/dz| up to 4, where cross-entropy has at most 2; and besides a block's those of all positions, within a sixteenth
-    /// of the budget.
+    /// Σ |dl/dz| up to 4, where cross-entropy has at most 2; and besides a block's those of all positions, within a
+    /// sixteenth of the budget.
     void take(BlockMemory<T>& memory, Index rows, Index positions, Index vocabulary, double epsilon,
               Index budget) {
         epsilon_ = epsilon;
@@ -157,4 +157,4 @@ private:
     Index* end_ = nullptr;  // [V + 1]: where the entries of a word end
 };
 
-}}  // namespace isogloss
+}}}  // namespace isogloss::detail

@@ -7,7 +7,7 @@
 #include <isogloss/graph/pass.hpp>
 #include <utility>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace detail {
 
 /// The gradients of a head's weights and hidden states, computed by a loss in a training forward pass, while
 /// the logits are available. They are stored in place, in the gradients of the weights and in the adjoint, but
@@ -83,4 +83,4 @@ private:
     std::array<Target, 3> weights_{};
 };
 
-}}  // namespace isogloss
+}}}  // namespace isogloss::detail
