@@ -63,7 +63,7 @@ TEST_CASE("Nor with sampled gradients and a packed table, down to the last bytes
         GENERATE(0, 1, 2, 3);  // cross-entropy, augmented, with a table of its own, with a wide one
     for (const Precision precision : {Precision::full, Precision::bf16})
         for (const double epsilon : {1e-300, 1. / 256, 0.2})
-            for (Index budget = 50'000; budget <= 400'000; budget += 9'001) {
+            for (Index budget = 60'000; budget <= 400'000; budget += 9'001) {
                 Graph<float> g(
                     {.time = 300, .batch = 1, .budget = budget, .precision = precision, .epsilon = epsilon});
                 const auto y = g.tokens("y", 60);
