@@ -60,7 +60,7 @@ public:
     explicit OutputFile(const std::string& path) : path_(link_target(path)) {
         const auto replaced = file_status(path);
         if (path.empty() || (replaced && !S_ISREG(replaced->st_mode)))
-            throw FileError("cannot write '", path, "': expected a regular file, or a name for a new one");
+            throw FileError("cannot write '", path, "': it is not a regular file, nor a name for a new one");
         if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
             refuse("cannot write", path_);
         buffer_.reserve(capacity);
