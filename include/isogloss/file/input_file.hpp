@@ -25,11 +25,14 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
     throw FileError(what, " '", path, "': ", std::strerror(error));
 }
 
-/// A folder whose entries are read; closed by its destructor.
+namespace detail {
 struct CloseFolder {
-    void operator()(DIR* it) const { ::closedir(it); }
+    void operator()(DIR* folder) const { ::closedir(folder); }
 };
-using Folder = std::unique_ptr<DIR, CloseFolder>;
+}  // namespace detail
+
+/// A folder whose entries are read; closed by its destructor.
+using Folder = std::unique_ptr<DIR, detail::CloseFolder>;
 
 /// The status of a file, following links, or nothing if it does not exist. Throws FileError
 /// if it cannot be determined: a folder on the path without access rights, a name that is too long.
