@@ -1,4 +1,3 @@
-#include <array>
 #include <cmath>
 #include <isogloss/isogloss.hpp>
 #include <limits>
@@ -198,23 +197,6 @@ TEST_CASE("An update refuses a gradient that is not finite and changes nothing",
     REQUIRE_THROWS_MATCHES(sgd.rate(std::numeric_limits<double>::infinity()), UsageError, says("rate"));
     REQUIRE_THROWS_MATCHES((AveragedSgd<float>(b.g.parameters(), {.window = 0})), UsageError,
                            says("window = 0"));
-}
-
-TEST_CASE("A step that is refused can be repeated: the decay counts once", "[update][sgd][errors]") {
-    const auto moved = [](bool refused_first) {
-        Graph<double> g({});
-        const auto a = g.weight("a", 1, 1, constant(1)), b = g.weight("b", 1, 1, constant(1));
-        Sgd<double> sgd(g.parameters(), {.rate = 1, .weight_decay = 0.5, .divisor = Divisor::none});
-        g.gradient(a)(0, 0) = 1;
-        g.gradient(b)(0, 0) = std::numeric_limits<double>::infinity();
-        if (refused_first) REQUIRE_THROWS_AS(sgd.step(), NumericError);
-        CHECK(g.gradient(a)(0, 0) == 1);
-        g.gradient(b)(0, 0) = 0;
-        sgd.step();
-        return std::array{g.value(a)(0, 0), g.value(b)(0, 0)};
-    };
-    CHECK(moved(true) == std::array{-0.5, 0.5});
-    CHECK(moved(false) == std::array{-0.5, 0.5});
 }
 
 TEST_CASE("Averaging is triggered when validation stops improving, and averages what follows",

@@ -60,21 +60,6 @@ TEMPLATE_TEST_CASE("A weight average is a plain mean that begins to decay", "[up
     CHECK(m.at(0) == 7);
 }
 
-TEMPLATE_TEST_CASE("With decay 1 a weight average is the mean of all, with 0 the last", "[update][average]",
-                   float, double) {
-    for (const double decay : {0.0, 1.0}) {
-        Weights<TestType> m;
-        WeightAverage<TestType> average(m.g.parameters("w"), {.decay = decay});
-        for (int k = 1; k <= 100; ++k) {
-            m.set(k, 1 - 2 * k);
-            average.add();
-        }
-        average.swap();
-        CHECK(m.at(0) == Approx(decay == 0 ? 100 : 50.5));
-        CHECK(m.at(1) == Approx(decay == 0 ? -199 : -100));
-    }
-}
-
 TEMPLATE_TEST_CASE("A weight average goes on after a load as if there had been none", "[update][average][io]",
                    float, double) {
     using T = TestType;

@@ -168,32 +168,6 @@ TEMPLATE_TEST_CASE("A step of weights gated by a sequence follows from the defin
     }
 }
 
-TEST_CASE("Without an input the step is that of a network that reads one symbol", "[riemannian]") {
-    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
-    Gated<double> n;
-    std::fill(n.in.begin(), n.in.end(), 0.0);
-    Graph<double> g(GraphOptions{.time = T, .batch = B});
-    const auto x = g.tokens("x", 1), y = g.tokens("y", A);
-    const auto a = g.add<Glnn>("net", {.units = N, .edges = 3}, x);
-    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = A}, a), y);
-    set(g, "net.tau", flat(n.g.value(n.g.weight("net.b"))));
-    for (const char* name : {"net.start", "out.W", "out.b"}) set(g, name, flat(n.g.value(n.g.weight(name))));
-    const std::vector<Token> only(T * B, 0);
-    n.pass();
-    g.reset();
-    g.forward(l, {x, {only.data(), T, B}}, {y, {n.next.data(), T, B}});
-    g.backward(l);
-    g.backward<Modulus>(l);
-    auto by_sequence = transition_step(n.g, modulus, MetricForm::quasi_diagonal, 0.1),
-         by_token = transition_step(g, modulus, MetricForm::quasi_diagonal, 0.1);
-    for (auto* step : {&by_sequence, &by_token}) step->clear(), step->add(1), step->solve();
-    for (std::size_t i = 0; i < by_token.direction(0).size(); ++i)
-        REQUIRE(by_sequence.direction(1)[i] == Approx(by_token.direction(0)[i]).epsilon(1e-10));
-    for (std::size_t j = 0; j < N; ++j)
-        REQUIRE(by_sequence.direction(2)[j] == Approx(by_token.direction(1)[j]).epsilon(1e-10));
-    for (const double d : by_sequence.direction(0)) REQUIRE(d == 0);
-}
-
 TEST_CASE("Gated by a sequence, the step is invariant under affine changes of activities and of inputs",
           "[riemannian]") {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);

@@ -88,18 +88,13 @@ TEMPLATE_TEST_CASE("A head starts at the frequencies", "[riemannian]", float, do
     REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "net", {1}), UsageError,
                            says("'net' is not a softmax head"));
     REQUIRE_THROWS_MATCHES(softmax_step(n.g, n.y, 1, {1, 2}), UsageError, says("2 frequencies", "4 words"));
-    const double nan = std::numeric_limits<double>::quiet_NaN(),
-                 infinite = std::numeric_limits<double>::infinity();
     const auto bias = [&] { return flat(n.g.value(n.g.weight("out.b"))); };
     const Numbers before = bias();
-    for (const double wrong : {-1., nan, infinite}) {
+    for (const double wrong : {-1., std::numeric_limits<double>::quiet_NaN()}) {
         REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {1, wrong, 5, 0}), UsageError,
                                says("counts", "at least 0"));
         REQUIRE_THROWS_MATCHES(softmax_step(n.g, n.y, 1, {1, 2, wrong, 1}), UsageError,
                                says("frequency = ", "at least 0"));
     }
-    constexpr double most = std::numeric_limits<double>::max();
-    REQUIRE_THROWS_MATCHES(start_at_frequencies(n.g, "out", {most, most, 5, 0}), UsageError,
-                           says("sum to inf"));
     CHECK(bias() == before);
 }

@@ -132,19 +132,6 @@ TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[r
     }
 }
 
-TEST_CASE("With a loop alone the quasi-diagonal step is the full one", "[riemannian]") {
-    for (const auto modulus : {UnitModulus::ruop, UnitModulus::rbpm}) {
-        Net<Glnn> n(50, Activation::tanh, 4, 1);
-        auto full = transition_step(n.g, modulus, MetricForm::full),
-             quasi = transition_step(n.g, modulus, MetricForm::quasi_diagonal);
-        n.backward(full);
-        full.solve();
-        n.backward(quasi);
-        quasi.solve();
-        REQUIRE(apart(full.direction(0), quasi.direction(0)) < 1e-12);
-    }
-}
-
 TEMPLATE_TEST_CASE("Training does not depend on how activities are represented, with a metric",
                    "[riemannian]", Net<Glnn>, Net<Gnn>, Net<SparseRnn>) {
     // a tanh network and its logistic image, 50 steps: the same losses
@@ -185,28 +172,6 @@ TEST_CASE("Training by plain gradient depends on how activities are represented"
     SearchStep<double> a(tanh.g.parameters()), b(logistic.g.parameters());
     for (int k = 0; k < 10; ++k) tanh.move(a, 1e-3), logistic.move(b, 1e-3);
     REQUIRE(std::abs(tanh.forward() - logistic.forward()) > 1e-2);
-}
-
-TEST_CASE("Steps sum over columns and over sequences alike", "[riemannian]") {
-    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
-    Net<Glnn> columns(20, Activation::tanh, 5, 3, 4, 2), one(20);
-    auto together = transition_step(columns.g, modulus, MetricForm::full),
-         apart_ = transition_step(one.g, modulus, MetricForm::full);
-    columns.backward(together);
-    together.solve();
-    apart_.clear();
-    for (std::size_t b = 0; b < 2; ++b) {
-        for (std::size_t t = 0; t < 20; ++t)
-            one.text[t] = columns.text[2 * t + b], one.next[t] = columns.next[2 * t + b];
-        one.forward();
-        one.g.backward(one.l);
-        if (apart_.wants_modulus()) one.g.backward<Modulus>(one.l);
-        apart_.add(1);
-        one.g.parameters().clear_gradients();
-    }
-    apart_.solve();
-    REQUIRE(apart(together.direction(0), apart_.direction(0)) < 1e-11);
-    REQUIRE(apart(together.direction(1), apart_.direction(1)) < 1e-11);
 }
 
 TEST_CASE("Silent units, symbols never seen and single symbols leave steps finite", "[riemannian]") {
