@@ -10,14 +10,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <isogloss/lds/counts.hpp>
-#include <isogloss/lds/spilled_counts.hpp>
+#include <filesystem>
+#include <isogloss/counts/lag_counts.hpp>
+#include <isogloss/counts/spilled_counts.hpp>
 #include <vector>
 
 #include "word_frequencies.hpp"
 
 using namespace isogloss;
-using namespace isogloss::lds;
+using namespace isogloss::counts;
 
 namespace {
 
@@ -58,8 +59,8 @@ void in_memory(Index tokens) {
 }
 
 void within(Index tokens, Index mib) {
-    SpilledCounts counts(V, "counting.spill",
-                         {.lags = lags, .memory = mib << 20, .existing = Existing::remove});
+    if (std::filesystem::exists("counting.spill")) SpilledCounts::remove("counting.spill");
+    SpilledCounts counts(V, "counting.spill", {.lags = lags, .memory = mib << 20});
     double wall = 0, busy = 0;
     std::vector<Token> some;
     for (Index first = 0; first < tokens; first += piece) {
@@ -71,14 +72,14 @@ void within(Index tokens, Index mib) {
         busy += cpu() - b;
     }
     const double w = seconds(), b = cpu();
-    const CountRun& all = counts.finish();
+    const Index files = counts.files();
+    const SortedFile& all = counts.finish();
     std::int64_t pairs = 0;
     for (Index k = 1; k <= lags; ++k) pairs += all.section(k).pairs;
     std::printf(
-        "%td tokens a block, %td merges, %.1f bytes a pair; of the time in finish(), the last block and the "
+        "%td tokens a block, %td files, %.1f bytes a pair; of the time in finish(), the last block and the "
         "merge, %.0f %%\n",
-        counts.block(), counts.merges(), double(all.bytes()) / double(pairs),
-        100 * (cpu() - b) / (busy + cpu() - b));
+        counts.block(), files, double(all.bytes()) / double(pairs), 100 * (cpu() - b) / (busy + cpu() - b));
     report("within memory", tokens, wall + seconds() - w, busy + cpu() - b, pairs);
     counts.clear();
 }

@@ -8,6 +8,7 @@
 #include "measure.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 
 namespace {

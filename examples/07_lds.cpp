@@ -11,7 +11,7 @@ int main() {
     const auto vocabulary = ig::text::Vocabulary::from_file(path, {.max_size = 1500});
     const auto corpus = ig::text::Corpus::read(path, vocabulary);
 
-    ig::lds::LagCounts counts(vocabulary.size(), {.lags = 7});  // the text is read once, here
+    ig::counts::LagCounts counts(vocabulary.size(), {.lags = 7});  // the text is read once, here
     counts.add(corpus.tokens());
     const ig::lds::LagMoments<float> moments(counts, {.pseudo_counts = 20});
     auto system = ig::lds::subspace_identification(moments, {.states = 40, .lags = 4}).system;

@@ -303,7 +303,7 @@ struct Lds {
         ig::require("Lds", "lags", lags, 3, 1000);
         if (pseudo_counts) ig::require("Lds", "pseudo_counts", *pseudo_counts, 0);
         SignalCheck check;
-        ig::lds::LagCounts counts(types, {.lags = lags});
+        ig::counts::LagCounts counts(types, {.lags = lags});
         const auto tokens = span_of(text);
         for (ig::Index first = 0, last = 0; first < std::ssize(tokens); first = last, check()) {
             last = std::min(std::ssize(tokens), first + counts.options().block);

@@ -16,11 +16,11 @@ from mkdocs.utils import get_relative_url
 
 FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
          "performance", "performance_experiments"]
-NAMESPACES = ("check", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
+NAMESPACES = ("check", "counts", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
     "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "evaluation": "Evaluation", "geometry": "Geometry", "text": "Text",
-    "io": "Files", "lds": "Linear dynamical systems", "hmm": "Hidden Markov models", "closed_form": "Closed forms",
+    "io": "Files", "counts": "Counts", "lds": "Linear dynamical systems", "hmm": "Hidden Markov models", "closed_form": "Closed forms",
     "core": "Core",
 }
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh"}

@@ -1,15 +1,11 @@
 /// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Not included are
-/// isogloss/lds/files.hpp, as files also need isogloss::io, isogloss/lds/rnn_start.hpp, which needs graphs, and
-/// isogloss/lds/ranks.hpp and isogloss/lds/count_ranks.hpp, which are for several processes.
+/// isogloss/lds/files.hpp, as files also need isogloss::io, isogloss/lds/rnn_start.hpp, which needs graphs, counting on disk
+/// (isogloss/counts/spilled_counts.hpp), and what is for several processes (isogloss/distributed/lds.hpp).
 #pragma once
 
 // IWYU pragma: begin_exports
+#include <isogloss/counts/lag_counts.hpp>
 #include <isogloss/lds/asos.hpp>
-#include <isogloss/lds/count_cursor.hpp>
-#include <isogloss/lds/count_folder.hpp>
-#include <isogloss/lds/count_merge.hpp>
-#include <isogloss/lds/count_run.hpp>
-#include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/dynamics.hpp>
 #include <isogloss/lds/embedding.hpp>
@@ -17,10 +13,6 @@
 #include <isogloss/lds/kalman.hpp>
 #include <isogloss/lds/model.hpp>
 #include <isogloss/lds/moments.hpp>
-#include <isogloss/lds/pair_block.hpp>
-#include <isogloss/lds/sparse_counts.hpp>
-#include <isogloss/lds/spill_plan.hpp>
-#include <isogloss/lds/spilled_counts.hpp>
 #include <isogloss/lds/subspace.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <isogloss/lds/text_pairs.hpp>

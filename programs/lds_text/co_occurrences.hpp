@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/lds/count_ranks.hpp>
+#include <isogloss/distributed/counts.hpp>
 #include <isogloss/lds/text_pairs.hpp>
 #include <optional>
 #include <span>
@@ -85,7 +85,7 @@ public:
 
 private:
     void load(const std::string& path, bool sentences) {
-        auto counted = lds::load_counts(path);
+        auto counted = counts::load_counts(path);
         if (sentences && counted.counts.options().boundary < 0)
             throw ig::DataError(ig::message("--sentences is given, but '", path,
                                             "' was counted across sentences; count with --sentences"));
@@ -108,28 +108,28 @@ private:
         else vocabulary_ = read_vocabulary(o.train, o.vocabulary.value_or(10000), 1);
         corpus_ = corpus_of(o.train, vocabulary_);
         const double reading = clock.lap();
-        const lds::CountOptions options{.lags = lags,
-                                        .boundary = lt::boundary(o.sentences, vocabulary_),
-                                        .vocabulary_checksum = vocabulary_.checksum()};
+        const counts::CountOptions options{.lags = lags,
+                                           .boundary = lt::boundary(o.sentences, vocabulary_),
+                                           .vocabulary_checksum = vocabulary_.checksum()};
         if (o.matrix_free) {
             text_.emplace(corpus_->tokens(), vocabulary_.size(), options);
             say("matrix-free: %td tokens, %td types, %td lags; reading %.2f s, counting words %.2f s\n",
                 corpus_->size(), vocabulary_.size(), lags, reading, clock.lap());
             return;
         }
-        lds::LagCounts part(vocabulary_.size(), options);
+        counts::LagCounts part(vocabulary_.size(), options);
         const auto [first, last] = part_of({0, corpus_->size()}, ranks.rank(), ranks.size());
         part.add(corpus_->tokens(), first, last);
         corpus_.reset();
-        counts_.emplace(lds::sum_on_all_ranks(std::move(part), ranks));
+        counts_.emplace(distributed::sum_of_ranks(std::move(part), ranks));
         say("counts: %td tokens, %td types, %td lags; reading %.2f s, counting %.2f s%s\n",
             static_cast<ig::Index>(counts_->tokens()), vocabulary_.size(), lags, reading, clock.lap(),
             ranks.size() > 1 ? ", each rank a part" : "");
     }
 
     ig::text::Vocabulary vocabulary_;
-    std::optional<ig::text::Corpus> corpus_;  // what text_ reads
-    std::optional<lds::LagCounts> counts_;    // either this or text_
+    std::optional<ig::text::Corpus> corpus_;   // what text_ reads
+    std::optional<counts::LagCounts> counts_;  // either this or text_
     std::optional<lds::TextPairs> text_;
 };
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <isogloss/counts/files.hpp>
+#include <isogloss/distributed/communicator.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
 #include <isogloss/text/corpus.hpp>
@@ -23,6 +25,8 @@
 
 namespace lt {
 
+namespace counts = isogloss::counts;
+namespace distributed = isogloss::distributed;
 namespace lds = isogloss::lds;
 
 using program::Stopwatch;

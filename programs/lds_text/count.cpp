@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <isogloss/lds/count_ranks.hpp>
-#include <isogloss/lds/files.hpp>
+#include <isogloss/distributed/counts.hpp>
 #include <limits>
 
 #include "../shared/ranks.hpp"
@@ -36,15 +35,18 @@ ig::Index parse_bytes(const std::string& given) {
 
 int add_files(const CountCommand& o) {
     Stopwatch clock;
-    auto sum = lds::load_counts(o.add.front());
-    for (std::size_t i = 1; i < o.add.size(); ++i) {
-        auto other = lds::load_counts(o.add[i]);
-        require_same_words(other, o.add[i], sum.vocabulary, o.add.front());
-        sum.counts.add(std::move(other.counts));
+    std::vector<counts::LagCounts> parts;
+    ig::text::Vocabulary vocabulary;
+    long long tokens = 0;
+    for (const std::string& path : o.add) {
+        auto file = counts::load_counts(path);
+        if (parts.empty()) vocabulary = file.vocabulary;
+        require_same_words(file, path, vocabulary, o.add.front());
+        tokens += file.counts.tokens();
+        parts.push_back(std::move(file.counts));
     }
-    lds::save_counts(o.counts, sum.counts, sum.vocabulary);
-    say("%zu files added, %lld tokens, %.2f s\n", o.add.size(), static_cast<long long>(sum.counts.tokens()),
-        clock.lap());
+    counts::save_counts(o.counts, parts, vocabulary);
+    say("%zu files added, %lld tokens, %.2f s\n", parts.size(), tokens, clock.lap());
     return 0;
 }
 
@@ -76,6 +78,7 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
     parse_shard(o.shard);
     if (!o.tokens_to.empty()) files::require_regular(o.text, "write it to a file, or leave --tokens-to out");
     ranks.barrier();
+    if (!o.add.empty()) return add_files(o);
     if (!o.memory.empty()) return count_within(o, parse_bytes(o.memory), ranks);
     for (const auto& [option, given] :
          {std::pair("--spill", !o.spill.empty()), std::pair("--resume", o.resume),
@@ -84,20 +87,19 @@ int count_on(program::Ranks& ranks, const CountCommand& o) {
             throw ig::UsageError(ig::message(option,
                                              " has no effect without --memory, which spills counts "
                                              "to files; give --memory too, or leave it out"));
-    if (!o.add.empty()) return add_files(o);
     Stopwatch clock;
     const auto vocabulary = vocabulary_of(o);
     if (ranks.first()) write_beside(o, vocabulary, [] {});
     const auto corpus = corpus_of(o.text, vocabulary);
     const double reading = clock.lap();
-    lds::LagCounts counts(vocabulary.size(), {.lags = o.lags,
-                                              .boundary = boundary(o.sentences, vocabulary),
-                                              .vocabulary_checksum = vocabulary.checksum()});
+    counts::LagCounts counts(vocabulary.size(), {.lags = o.lags,
+                                                 .boundary = boundary(o.sentences, vocabulary),
+                                                 .vocabulary_checksum = vocabulary.checksum()});
     const auto [first, last] = part_of(shard_of(o, corpus.size()), ranks.rank(), ranks.size());
     counts.add(corpus.tokens(), first, last);
-    counts = lds::sum_of_ranks(std::move(counts), ranks);
+    counts = distributed::sum_of_ranks(std::move(counts), ranks);
     const double counting = clock.lap();
-    if (ranks.first()) lds::save_counts(o.counts, counts, vocabulary);
+    if (ranks.first()) counts::save_counts(o.counts, counts, vocabulary);
     say("%lld tokens, %td types, %td lags: reading %.2f s, counting %.2f s, writing %.2f s, peak %.0f "
         "MiB%s\n",
         static_cast<long long>(counts.tokens()), vocabulary.size(), counts.lags(), reading, counting,

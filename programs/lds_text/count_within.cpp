@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <isogloss/lds/count_ranks.hpp>
-#include <isogloss/lds/files.hpp>
+#include <isogloss/counts/spilled_counts.hpp>
+#include <isogloss/distributed/counts.hpp>
 #include <optional>
 
 #include "../shared/interrupt.hpp"
@@ -54,7 +54,6 @@ public:
                                " --vocabulary ", o.vocabulary, " --min-count ", o.min_count,
                                o.vocabulary_from.empty() ? "" : " --vocabulary-from " + o.vocabulary_from);
         for (const auto& path : o.text) request_ += " --text " + path;
-        for (const auto& path : o.add) request_ += " --add " + path;
         if (ranks > 1) request_ += ig::message(" on ", ranks, " ranks");
         request_ += "\n";
         own_ = ranks > 1 ? ig::message(folder_, "/rank-", rank) : folder_;
@@ -91,15 +90,18 @@ public:
         if (!status && ::faccessat(AT_FDCWD, above.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
             ig::file::refuse("cannot create the folder", folder_ + "/");
     }
-    /// Discards any earlier counting, including the files of its ranks.
-    void forget() const {
+    /// Discards any earlier counting, including the files of its ranks, and makes the folder.
+    void begin_anew() const {
         ::unlink(request().c_str());
+        if (::mkdir(folder_.c_str(), 0777) != 0 && errno != EEXIST)
+            ig::file::refuse("cannot create the folder", folder_ + "/");
+        counts::SpilledCounts::remove(folder_);
         std::error_code none;
         for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
             const std::string name = entry.path().filename();
             if (!name.starts_with("rank-") || name.find_first_not_of("0123456789", 5) != std::string::npos)
                 continue;
-            lds::CountFolder(entry.path()).clear();
+            counts::SpilledCounts::remove(entry.path());
             for (const auto& file : std::filesystem::directory_iterator(entry.path(), none))
                 if (const std::string it = file.path().filename();
                     it == "merged.run" ||
@@ -107,11 +109,6 @@ public:
                     ::unlink(file.path().c_str());
             ::rmdir(entry.path().c_str());
         }
-    }
-    /// Creates the folder that holds those of the ranks, without files of a counting by a single process. Throws
-    /// FileError if that fails.
-    void make() const {
-        if (own_ != folder_) lds::CountFolder(folder_).clear();
     }
     /// Writes vocabulary and request, once the folder exists.
     void begin(const ig::text::Vocabulary& words) const {
@@ -135,15 +132,15 @@ std::string mib(ig::Index bytes) {
 }
 
 /// `code`: resident memory of files when the program began; counts that it maps later are not included.
-lds::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
-                             ig::Index code, const ig::text::Vocabulary& vocabulary) {
-    lds::SpillOptions options{.lags = lags,
-                              .boundary = boundary,
-                              .open_files = open_files,
-                              .vocabulary_checksum = vocabulary.checksum()};
+counts::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
+                                ig::Index code, const ig::text::Vocabulary& vocabulary) {
+    counts::SpillOptions options{.lags = lags,
+                                 .boundary = boundary,
+                                 .open_files = open_files,
+                                 .vocabulary_checksum = vocabulary.checksum()};
     // Memory in use already, and needed for the text, the code and the stacks of threads.
     const ig::Index beside = held().own + code + (ig::Index{6} << 20);
-    const ig::Index least = lds::SpilledCounts::least_memory(vocabulary.size(), options);
+    const ig::Index least = counts::SpilledCounts::least_memory(vocabulary.size(), options);
     if (memory < beside + least)
         throw ig::UsageError(ig::message("--memory is ", o.memory, ", expected at least ",
                                          mib(beside + least), ": ", mib(beside),
@@ -162,6 +159,7 @@ public:
         if (ranks.first()) {
             lock_.emplace("--counts", o.counts);
             spill_.require_place();
+            if (!o.spill.empty()) spill_lock_.emplace("--spill", spill_.folder());
             if (!o.resume && !o.overwrite && spill_.exists())
                 throw ig::FileError(ig::message("'", spill_.folder(), "' holds a counting that was ",
                                                 "interrupted. Continue with --resume, or start over ",
@@ -171,19 +169,16 @@ public:
     }
 
     void run() {
-        if (!o_.add.empty()) add_files();
-        else read_texts();
-        for (const std::string& what : counts_->damaged())
-            say("%s; its tokens were counted again\n", what.c_str());
+        read_texts();
         const double counting = clock_.lap();
         const ig::Index files = counts_->files();
-        const ig::Array<lds::CountRun> runs = merged(counts_->finish());
-        const lds::CountRunHeader& all = runs.front().header();
+        const std::vector<counts::SortedFile> runs = merged(counts_->finish());
+        const counts::SortedFile::Header& all = runs.front().header();
         const auto tokens = static_cast<long long>(all.last - all.first);
         progress_.clear();
         const double merging = clock_.lap();
         if (ranks_.first())
-            lds::save_counts(o_.counts, runs, vocabulary_, counts_->buffer(), look_for_signals);
+            counts::save_counts(o_.counts, runs, vocabulary_, counts_->buffer(), look_for_signals);
         say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, merging %.2f s, "
             "writing %.2f s, peak %.0f MiB%s\n",
             tokens, vocabulary_.size(), counts_->options().lags, counting, files, merging, clock_.lap(),
@@ -206,12 +201,12 @@ public:
 
 private:
     /// The files with the merged counts of all ranks.
-    ig::Array<lds::CountRun> merged(const lds::CountRun& own) {
+    std::vector<counts::SortedFile> merged(const counts::SortedFile& own) {
         if (ranks_.size() == 1) return {own};
         // The planned buffers are for open_files files.
         const ig::Index buffer = std::max<ig::Index>(
             4096, counts_->buffer() * open_files / std::max<ig::Index>(open_files, ranks_.size()));
-        return lds::merge_of_ranks(
+        return distributed::merge_of_ranks(
             own, spill_.merged(), buffer, ranks_, [this](std::int64_t done, std::int64_t all) {
                 look_for_signals();
                 progress_.update(done, all, [] { return std::string("of a lag of all ranks"); });
@@ -220,15 +215,11 @@ private:
 
     void begin(ig::Index lags, ig::Token boundary) {
         auto options = options_of(o_, lags, boundary, memory_, code_, vocabulary_);
-        options.watch = [this](const lds::SpillProgress& p) {
+        options.watch = [this](ig::Index done, ig::Index all) {
             look_for_signals();
-            if (p.merging) progress_.update(p.done, p.all, [] { return std::string("of a merge"); });
+            if (all > 0) progress_.update(done, all, [] { return std::string("of a merge"); });
         };
-        options.existing = resumed_ ? lds::Existing::resume : lds::Existing::remove;
-        if (!resumed_ && ranks_.first()) {
-            spill_.forget();
-            spill_.make();
-        }
+        if (!resumed_ && ranks_.first()) spill_.begin_anew();
         ranks_.barrier();  // wait for the folder that holds those of the ranks
         counts_.emplace(vocabulary_.size(), spill_.own(), std::move(options));
         if (resumed_) say("going on from %td files in '%s'\n", counts_->files(), spill_.own().c_str());
@@ -262,29 +253,15 @@ private:
         progress_.clear();
     }
 
-    void add_files() {
-        interrupt::catch_signals();
-        for (std::size_t i = 0; i < o_.add.size(); ++i) {
-            look_for_signals();
-            const auto other = lds::load_counts(o_.add[i]);
-            if (i == 0) {
-                vocabulary_ = other.vocabulary;
-                begin(other.counts.lags(), other.counts.options().boundary);
-            }
-            require_same_words(other, o_.add[i], vocabulary_, o_.add[0]);
-            counts_->add(other.counts);
-        }
-    }
-
     const CountCommand& o_;
     ig::Index memory_, code_ = held().files;
     program::Ranks& ranks_;
     Spill spill_;
-    std::optional<files::Lock> lock_;
+    std::optional<files::Lock> lock_, spill_lock_;
     bool resumed_ = false;
     ig::text::Vocabulary vocabulary_;
     program::Progress progress_{"counting"};
-    std::optional<lds::SpilledCounts> counts_;
+    std::optional<counts::SpilledCounts> counts_;
     Stopwatch clock_;
 };
 

@@ -58,7 +58,7 @@ void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary,
 }
 
 /// Throws DataError unless a file of counts has the vocabulary of the first.
-inline void require_same_words(const lds::CountsFile& file, const std::string& path,
+inline void require_same_words(const counts::CountsFile& file, const std::string& path,
                                const ig::text::Vocabulary& vocabulary, const std::string& first) {
     if (!(file.vocabulary == vocabulary))
         throw ig::DataError(ig::message("'", path, "' and '", first,

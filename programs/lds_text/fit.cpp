@@ -3,9 +3,9 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <isogloss/distributed/lds.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
-#include <isogloss/lds/ranks.hpp>
 #include <limits>
 #include <optional>
 #include <sstream>
@@ -76,9 +76,9 @@ public:
         Stopwatch clock;
         for (;; ++iteration) {
             const auto steady = lds::steady_state(it.system);
-            auto statistics =
-                o_.shards > 0 ? lds::asos_statistics(it.system, steady, moments, horizon(), ranks_, o_.shards)
-                              : lds::asos_statistics(it.system, steady, moments, horizon());
+            auto statistics = o_.shards > 0 ? distributed::asos_statistics(it.system, steady, moments,
+                                                                           horizon(), ranks_, o_.shards)
+                                            : lds::asos_statistics(it.system, steady, moments, horizon());
             const std::optional<HeldOut> held_out = predicted(it.system, steady);
             it.log_likelihoods.push_back(statistics.log_likelihood);
             it.xx = statistics.xx;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdio>
+#include <isogloss/distributed/lds.hpp>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/lds.hpp>
-#include <isogloss/lds/ranks.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,7 +93,7 @@ inline lds::Subspace<float> identify(const lds::LagMoments<float>& moments,
                 {{"lds_text.identification", settings}});
             kept = true;
         };
-    return shared ? lds::subspace_identification(moments, options, ranks, std::move(watch))
+    return shared ? distributed::subspace_identification(moments, options, ranks, std::move(watch))
                   : lds::subspace_identification(moments, options, std::move(watch));
 }
 

@@ -44,9 +44,9 @@ void CountCommand::declare(CLI::App& command) {
 
 void CountCommand::require_effect(const CLI::App& command) const {
     if (text.empty() && !add.empty())
-        without(command, "with --add, whose files have words and distances",
+        without(command, "with --add, which reads files of counts row by row, with their words and distances",
                 {"--vocabulary", "--vocabulary-from", "--vocabulary-to", "--min-count", "--lags",
-                 "--sentences", "--shard"});
+                 "--sentences", "--shard", "--memory", "--spill", "--resume", "--overwrite"});
     if (!vocabulary_from.empty())
         without(command, "with --vocabulary-from, whose words are taken", {"--vocabulary", "--min-count"});
 }

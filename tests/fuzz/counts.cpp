@@ -1,10 +1,11 @@
 // Counts for linear dynamical systems in files.
-#include <isogloss/lds/files.hpp>
+#include <isogloss/counts/files.hpp>
 #include <isogloss/lds/moments.hpp>
 
 #include "safetensors_bytes.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 
 namespace {

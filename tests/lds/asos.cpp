@@ -8,6 +8,7 @@
 #include "tolerance.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 using texts::difference;
 
@@ -113,7 +114,7 @@ TEST_CASE("ASOS refuses what it was not counted for", "[lds][asos]") {
     REQUIRE_THROWS_MATCHES(asos_statistics(s, k, smoothed, 3), UsageError, says("other word frequencies"));
     const auto one = start<double>(f.counts, 1);
     REQUIRE_THROWS_MATCHES(asos_statistics(one, k, psi, 3), UsageError,
-                           says("ASOS", "a steady state with a matrix [2, 2]", "expected [1, 1]"));
+                           says("ASOS", "a steady state [2, 2]", "expected [1, 1]"));
 }
 
 TEMPLATE_TEST_CASE("An M-step that is refused leaves the system as it was", "[lds][asos]", float, double) {
@@ -132,11 +133,8 @@ TEMPLATE_TEST_CASE("An M-step that is refused leaves the system as it was", "[ld
     wrong.yx = zeros<T>(7, 2);  // more rows than the system has words
     REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "yx [7, 2]", "[6, 2]"));
     wrong = averages;
-    CHECK_NOTHROW([&, other = s]() mutable { maximise(std::move(wrong), other); }());
-    REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step: found xx", "was moved from"));
-    wrong = averages;
     wrong.xx_1 = zeros<double>(2, 3);
-    REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "xx_1 [2, 3]", "[2, 2] twice"));
+    REQUIRE_THROWS_MATCHES(maximise(wrong, s), UsageError, says("M-step", "[2, 3]", "[2, 2]"));
     wrong = averages;
     wrong.yx(3, 1) = T(nan);  // found when A and C are computed
     REQUIRE_THROWS_MATCHES(maximise(wrong, s), NumericError, says("noise covariance: found"));

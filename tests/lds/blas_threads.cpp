@@ -8,6 +8,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 
 namespace {

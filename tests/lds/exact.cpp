@@ -4,6 +4,7 @@
 #include "reference/lds_exact.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 using texts::difference;
 using texts::tensor;

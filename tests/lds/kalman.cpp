@@ -156,17 +156,3 @@ TEST_CASE("A steady state that does not exist is refused", "[lds][kalman]") {
     s.M = dense::identity(3);
     REQUIRE_THROWS_MATCHES(steady_state(s), UsageError, says("M [3, 3]", "not form a system"));
 }
-
-TEST_CASE("A steady state that was moved from is refused", "[lds][kalman][errors]") {
-    const auto s = texts::recorded<double>();
-    SteadyState k = steady_state(s);
-    const SteadyState taken = std::move(k);  // k keeps the shapes, but not the numbers
-    CHECK_NOTHROW(require_states(taken, 2, "test"));
-    REQUIRE_THROWS_MATCHES(require_states(k, 2, "test"), UsageError,
-                           says("test: found a matrix of a steady state", "was moved from"));
-    REQUIRE_THROWS_MATCHES(TextFilter<float>(texts::recorded<float>(), k), UsageError,
-                           says("TextFilter: found a matrix of a steady state"));
-    SteadyState part = taken;
-    const SmallMatrix P = std::move(part.P);
-    REQUIRE_THROWS_MATCHES(TextFilter<double>(s, part), UsageError, says("was moved from"));
-}

@@ -68,16 +68,12 @@ TEST_CASE("Parameters that are not there or do not fit are refused before anythi
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.rms = 0}), UsageError, says("rms = 0"));
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.power = 2}), UsageError,
                            says("power = 2", "0 to 1"));
-    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.output = "E"}), UsageError,
-                           says("'E' is named twice"));
-    REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.recurrent = "rnn.W"}), UsageError,
-                           says("'rnn.W' is named twice"));
     REQUIRE_THROWS_MATCHES(start_rnn(right.g, s, k, k.predicted, {.input = "lstm.W"}), UsageError,
-                           says("start_rnn: parameters: no name matches 'lstm.W'", "as .input = \"\""));
+                           says("no name matches 'lstm.W'"));
     Network<float> narrow(6, 2);
     const float held = narrow.g.parameter("E").value[0];
     REQUIRE_THROWS_MATCHES(start_rnn(narrow.g, s, k, k.predicted, {.rms = 1e300}), NumericError,
-                           says("start_rnn: 'E' would hold", "rms = 1e+300"));
+                           says("start_rnn: found", "inf in 'E'"));
     CHECK(narrow.g.parameter("E").value[0] == held);
     start_rnn(right.g, s, k, k.predicted);
     const double full = right.g.parameter("softmax.W").value[5];
@@ -101,7 +97,7 @@ TEMPLATE_TEST_CASE(
     Network<T> unit(6, 2, {.unit_rows = true});
     auto before = numbers(unit);
     REQUIRE_THROWS_MATCHES(start_rnn(unit.g, s, k, k.predicted), UsageError,
-                           says("start_rnn: rows of 'E' are held at norm 1"));
+                           says("'E' [6, 2] with unit_rows"));
     CHECK(numbers(unit) == before);
     Network<T> owner(6, 2), reader(6, 2, {}, owner.g.shared_weights());
     before = numbers(owner);
@@ -113,7 +109,8 @@ TEMPLATE_TEST_CASE(
     for (const auto* p : owner.g.parameters())
         CHECK((p->condition == Parameter<T>::Condition::empty) == (p->name != "rnn.b"));
     const SteadyState one = steady_state({{0.5}}, {{0.1}}, {{1.0}});
-    REQUIRE_THROWS_MATCHES(start_rnn(owner.g, s, one, k.predicted), UsageError, says("start_rnn", "[1, 1]"));
+    REQUIRE_THROWS_MATCHES(start_rnn(owner.g, s, one, k.predicted), UsageError,
+                           says("start_rnn", "a steady state [1, 1]", "[2, 2]"));
 }
 
 TEST_CASE("A cell that takes no transition keeps its own parameters", "[lds][rnn]") {

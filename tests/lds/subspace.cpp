@@ -6,6 +6,7 @@
 #include "tolerance.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 
 namespace {
@@ -72,7 +73,7 @@ TEST_CASE("What is found is a system with a steady state, orthogonal to m", "[ld
     for (const bool scaled : {false, true}) {
         const auto found = subspace_identification(psi, {.states = 6, .lags = 4, .scaled = scaled});
         const auto& s = found.system;
-        require_consistent(s, "test");
+        lds::detail::require_consistent(s, "test");
         CHECK(spectral_radius(s.A, "test") <= 0.98 + 1e-9);
         CHECK(largest_share(inner_products(s.C, s.C), s.M) <= 0.98 + 1e-9);
         CHECK(std::isfinite(steady_state(s).log_det_S));

@@ -205,5 +205,5 @@ TEST_CASE("The filter refuses tokens and states that are none of its own", "[lds
     one.A = one.M = dense::identity(1) * 0.5;
     one.C = zeros<double>(6, 1);
     REQUIRE_THROWS_MATCHES(TextFilter<double>(s, steady_state(one)), UsageError,
-                           says("TextFilter", "a steady state with a matrix [1, 1]", "expected [2, 2]"));
+                           says("TextFilter", "a steady state [1, 1]", "expected [2, 2]"));
 }

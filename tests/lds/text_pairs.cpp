@@ -5,6 +5,7 @@
 #include "lds/texts.hpp"
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 using texts::difference;
 

@@ -11,6 +11,7 @@
 namespace texts {
 
 using namespace isogloss;
+using namespace isogloss::counts;
 using namespace isogloss::lds;
 
 /// Three hidden states; the eigenvalues beside 1 are those of the text's dynamics.

@@ -1,8 +1,8 @@
 // A linear dynamical system fitted by the ranks that mpirun has started, however many: prints "right" and a checksum of it.
 #include <cstdio>
+#include <isogloss/distributed/lds.hpp>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/lds.hpp>
-#include <isogloss/lds/ranks.hpp>
 #include <isogloss/mpi.hpp>
 
 namespace ig = isogloss;
@@ -20,15 +20,16 @@ int main(int argc, char** argv) {
             for (Index t = 1; t < 20000; ++t)
                 text.push_back(static_cast<ig::Token>(t % 3 == 0 ? random.below(t, V)
                                                                  : (text.back() + random.below(t, 4)) % V));
-            lds::LagCounts counts(V, {.lags = 4});
+            ig::counts::LagCounts counts(V, {.lags = 4});
             counts.add(text);
             // In double: sums of a few floats in double are exact, and so the same in any order.
             const lds::LagMoments<double> moments(counts);
-            auto system = lds::subspace_identification(moments, {.states = 6, .lags = 2}, ranks).system;
+            auto system =
+                ig::distributed::subspace_identification(moments, {.states = 6, .lags = 2}, ranks).system;
             double before = -1e300;
             for (int i = 0; i < 4; ++i) {
-                auto statistics =
-                    lds::asos_statistics(system, lds::steady_state(system), moments, 4, ranks, shards);
+                auto statistics = ig::distributed::asos_statistics(system, lds::steady_state(system), moments,
+                                                                   4, ranks, shards);
                 if (!(statistics.log_likelihood > before - 1e-3))
                     throw ig::NumericError("not right: EM has lost likelihood");
                 before = statistics.log_likelihood;

@@ -122,11 +122,13 @@ private:
     Array<SmallMatrix> Ht_to_, W_;  // powers of Hᵀ to 2k + 1; W_0 … W_k
 };
 
+namespace detail {
+
 /// Throws what asos_statistics throws if a system, its steady state, moments and a horizon k do not match.
 template <Moments P>
 void require_asos(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments, Index k) {
     require_consistent(s, "ASOS");
-    require_states(f, s.states(), "ASOS");
+    require_states(f.H, s.states(), "ASOS", "a steady state");
     if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
         throw UsageError("ASOS: found a horizon of ", k, " with moments of ", moments.lags(), " lags and ",
                          moments.vocabulary(), " words or numbers, expected 1 … ", moments.lags(),
@@ -137,6 +139,8 @@ void require_asos(const Lds<typename P::Scalar>& s, const SteadyState& f, const 
             "pseudo-counts it was made with");
     moments.require_pairs(k, "ASOS");
 }
+
+}  // namespace detail
 
 /// The E-step of a linear dynamical system from Ψ_0 … Ψ_k alone: its cost is independent of the length of
 /// the text.
@@ -163,7 +167,7 @@ void require_asos(const Lds<typename P::Scalar>& s, const SteadyState& f, const 
 template <Moments P, class T = typename P::Scalar>
 Statistics<T> asos_statistics(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments,
                               Index k) {
-    require_asos(s, f, moments, k);
+    detail::require_asos(s, f, moments, k);
     const BlasOnOneThread blas;
     const AsosRecursion recursion(s.A, s.M, f, k);
     Statistics<T> out;
@@ -188,23 +192,22 @@ struct MaximiseOptions {
 ///
 /// Returns the factor by which M had to be scaled, usually 1.
 ///
-/// Errors   UsageError: options out of range, averages of another shape than the system or moved from. NumericError:
+/// Errors   UsageError: options out of range, averages of another shape than the system. NumericError:
 ///          averages that are not finite, or E[xxᵀ] without a positive eigenvalue. The system is then unchanged.
 /// Source   Belanger, Kakade 2015, eq. (9), which this C turns into Ψ_0 - C M Cᵀ, and appendix A.1.
 template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, MaximiseOptions options = {}) {
     const char* who = "M-step";
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
     require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
-    require_consistent(s, who);
+    detail::require_consistent(s, who);
     const Index h = s.states(), V = s.vocabulary();
     const auto &xx = statistics.xx, &xx_1 = statistics.xx_1;
     const auto& yx = statistics.yx;
-    if (rows(xx) != h || cols(xx) != h || rows(xx_1) != h || cols(xx_1) != h || rows(yx) != V ||
-        cols(yx) != h)
-        throw UsageError(who, ": found averages xx [", rows(xx), ", ", cols(xx), "], xx_1 [", rows(xx_1),
-                         ", ", cols(xx_1), "] and yx [", rows(yx), ", ", cols(yx), "], expected [", h, ", ",
-                         h, "] twice and [", V, ", ", h, "]; take those of asos_statistics for this system");
-    require_numbers(xx, who, "xx"), require_numbers(xx_1, who, "xx_1"), require_numbers(yx, who, "yx");
+    detail::require_states(xx, h, who, "averages xx");
+    detail::require_states(xx_1, h, who, "averages xx_1");
+    if (rows(yx) != V || cols(yx) != h)
+        throw UsageError(who, ": found averages yx [", rows(yx), ", ", cols(yx), "], expected [", V, ", ", h,
+                         "]; take those of the statistics for this system");
     const BlasOnOneThread blas;
     const SmallMatrix inverse_xx = symmetric_power(xx, -1, who);
     SmallMatrix A = with_radius(product(xx_1, inverse_xx), options.radius, who);

@@ -78,17 +78,8 @@ inline SmallMatrix with_radius(const SmallMatrix& a, double radius, const char* 
     return any ? product(f.Z, product_t(f.S, f.Z)) : a;
 }
 
-/// Throws UsageError for a matrix that was moved from: it has kept its shape, but not its numbers.
-template <class T> void require_numbers(const TallMatrix<T>& m, const char* who, const char* name) {
-    if (std::ssize(m) != rows(m) * cols(m))
-        throw UsageError(who, ": found ", name, " without the numbers of its shape [", rows(m), ", ", cols(m),
-                         "], as it was moved from; pass a copy where it is needed again, or compute it anew");
-}
-
 /// xᵀ y of tall matrices [V, a], [V, b], summed in double over blocks of rows.
 template <class T> SmallMatrix inner_products(MatrixRef<const T> x, MatrixRef<const T> y) {
-    if (x.rows != y.rows || x.transposed || y.transposed)
-        throw UsageError("inner_products: found ", x.rows, " and ", y.rows, " rows, expected equal numbers");
     constexpr Index block = 1024;  // rows summed in T before the sum is added in double
     auto sum = zeros<double>(x.cols, y.cols);
     if constexpr (std::is_same_v<T, double>) {

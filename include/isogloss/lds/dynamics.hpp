@@ -23,16 +23,16 @@ struct Direction {
 /// returned, strongest first. Words with μ_i < min_frequency are left out.
 ///
 /// Throws UsageError for more pairs than states, fewer than one word, a min_frequency that is not in 0 … 1, and
-/// averages of another number of states or moved from.
+/// averages of another number of states.
 /// Source   Belanger, Kakade 2015, table 1. Departure: the basis, on which singular vectors depend, is fixed.
 template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallMatrix& xx, Index pairs,
                                                    Index words, double min_frequency = 0) {
-    require_consistent(s, "dynamics");
+    detail::require_consistent(s, "dynamics");
     if (pairs < 1 || pairs > s.states() || words < 1)
         throw UsageError("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ", s.states(),
                          " pairs and at least 1 word");
     require("dynamics", "min_frequency", min_frequency, 0, 1);
-    require_averages(xx, s.states(), "dynamics");
+    detail::require_states(xx, s.states(), "dynamics", "averages");
     const BlasOnOneThread blas;
     const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
     const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");

@@ -39,7 +39,7 @@ concept StateAverages = requires(const S& s) {
 ///     const TokenEmbedding<float> embed(system, steady_state(system), statistics, TokenStates::smoother);
 ///     auto z = embed(tokens);                                      // [T, h]
 ///
-/// Errors   UsageError: averages of another number of states or moved from, and as TextFilter. NumericError: averages
+/// Errors   UsageError: averages of another number of states, and as TextFilter. NumericError: averages
 ///          that are not finite, or without a positive eigenvalue. DataError: as TextFilter.
 /// Source   Belanger, Kakade 2015, section 5. Departure: E[xxᵀ] includes the posterior covariance.
 template <class T> class TokenEmbedding {
@@ -67,7 +67,7 @@ public:
 private:
     TokenEmbedding(TokenStates states, const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx)
         : filter_(system, steady), states_(states) {
-        require_averages(xx, system.states(), "TokenEmbedding");
+        detail::require_states(xx, system.states(), "TokenEmbedding", "averages");
         const BlasOnOneThread blas;
         whiten_ = symmetric_power(xx, -0.5, "TokenEmbedding");
     }
@@ -85,8 +85,8 @@ private:
 /// Errors   as TokenEmbedding.
 /// Source   as TokenEmbedding; the mean over tokens follows from C = E[yxᵀ] E[xxᵀ]⁻¹.
 template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const SmallMatrix& xx) {
-    require_consistent(system, "type_embedding");
-    require_averages(xx, system.states(), "type_embedding");
+    detail::require_consistent(system, "type_embedding");
+    detail::require_states(xx, system.states(), "type_embedding", "averages");
     const BlasOnOneThread blas;
     auto v = times(system.C, symmetric_power(xx, 0.5, "type_embedding"));
     const Whitening& whitening = system.whitening;

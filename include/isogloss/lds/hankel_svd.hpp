@@ -139,10 +139,13 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     require(who, "rank", h, 1);
     require(who, "oversampling", options.oversampling, 0);
     require(who, "power_iterations", options.power_iterations, 0, 1000000);
-    if (h > H.size())
-        throw UsageError("subspace identification: ", h,
-                         " states were requested, but the lagged covariances have rank ", H.size(),
-                         " at most; use fewer states");
+    const auto require_rank = [h](Index rank) {
+        if (rank < h)
+            throw UsageError("subspace identification: ", h,
+                             " states were requested, but the lagged covariances have rank ", rank,
+                             " only; use at most ", rank, " states");
+    };
+    require_rank(H.size());
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size(),
                 last = 2 * options.power_iterations + 1;  // product of all, from 0
     require(who, "products of the state to resume from", from.products, 0, last);
@@ -164,11 +167,7 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     H.apply_transposed(Q, B);
     const SmallMatrix R = orthonormalise(B, who);  // QᵀH = Rᵀ Bᵀ
     const auto small = thin_svd<double>(transposed(R), who);
-    const Index rank = std::ssize(small.s);
-    if (rank < h)
-        throw UsageError("subspace identification: ", h,
-                         " states were requested, but the lagged covariances have rank ", rank,
-                         " only; use at most ", rank, " states");
+    require_rank(std::ssize(small.s));
     HankelSvd<T> out;
     const auto leading = [&](const Tensor<double, 2>& m) {
         SmallMatrix cut = xt::view(m, xt::all(), xt::range(0, h));

@@ -50,16 +50,6 @@ struct SteadyState {
     double log_det_S = 0;
 };
 
-/// Throws UsageError unless all matrices of a steady state are [h, h], and hold numbers.
-inline void require_states(const SteadyState& k, Index h, const char* who) {
-    for (const auto* m : {&k.predicted, &k.filtered, &k.smoothed, &k.F, &k.L, &k.H, &k.J, &k.P}) {
-        if (rows(*m) != h || cols(*m) != h)
-            throw UsageError(who, ": found a steady state with a matrix [", rows(*m), ", ", cols(*m),
-                             "], expected [", h, ", ", h, "]; take steady_state of the same system");
-        require_numbers(*m, who, "a matrix of a steady state");
-    }
-}
-
 /// The steady state for a transition A, G = CᵀC and M.
 ///
 /// Throws NumericError if R is not positive definite, A is not stable, or the iteration does not converge.
@@ -106,7 +96,7 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
 
 /// The steady state of a system. Throws UsageError if its shapes do not match, NumericError as above.
 template <class T> SteadyState steady_state(const Lds<T>& s) {
-    require_consistent(s, "steady state");
+    detail::require_consistent(s, "steady state");
     const BlasOnOneThread blas;
     return steady_state(s.A, inner_products(s.C, s.C), s.M);
 }

@@ -29,6 +29,8 @@ template <class T> struct Lds {
     Index vocabulary() const { return rows(C); }  ///< V
 };
 
+namespace detail {
+
 /// Throws UsageError unless the shapes of a system are consistent, with at least one state.
 template <class T> void require_consistent(const Lds<T>& s, const char* who) {
     const Index h = s.states();
@@ -39,13 +41,14 @@ template <class T> void require_consistent(const Lds<T>& s, const char* who) {
                          " frequencies, which do not form a system");
 }
 
-/// Throws UsageError unless averages E[xxᵀ] are those of this number of states, and hold numbers.
-inline void require_averages(const SmallMatrix& xx, Index states, const char* who) {
-    if (rows(xx) != states || cols(xx) != states)
-        throw UsageError(who, ": found averages [", rows(xx), ", ", cols(xx), "], expected [", states, ", ",
-                         states, "]; take xx or xx_filtered of the statistics for this system");
-    require_numbers(xx, who, "averages");
+/// Throws UsageError unless what is given beside a system is of as many states: averages E[xxᵀ], a steady state.
+inline void require_states(const SmallMatrix& m, Index states, const char* who, const char* name) {
+    if (rows(m) != states || cols(m) != states)
+        throw UsageError(who, ": found ", name, " [", rows(m), ", ", cols(m), "], expected [", states, ", ",
+                         states, "]; take that of the same system");
 }
+
+}  // namespace detail
 
 /// Mean of log N(y_t; a_t, S) over tokens, in nats, from log det S and the mean of (y_t - a_t)ᵀ S⁻¹ (y_t - a_t).
 inline double gaussian_log_likelihood(Index dimension, double log_det, double squares) {

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
+#include <isogloss/counts/lag_counts.hpp>
 #include <isogloss/kernel/rows.hpp>
-#include <isogloss/lds/counts.hpp>
 #include <isogloss/lds/dense.hpp>
 #include <isogloss/lds/text_pairs.hpp>
 #include <isogloss/lds/whitening.hpp>
@@ -35,20 +36,20 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 template <class T> class LagMoments {
 public:
     using Scalar = T;
-    explicit LagMoments(const LagCounts& counts, WhiteningOptions options = {})
+    explicit LagMoments(const counts::LagCounts& counts, WhiteningOptions options = {})
         : counts_(&counts), whitening_(counts.occurrences(), options), tokens_(counts.tokens()) {}
     /// The same, computed from a text at each product.
     explicit LagMoments(const TextPairs& text, WhiteningOptions options = {})
         : text_(&text), whitening_(text.occurrences(), options), tokens_(text.tokens()) {}
     // These would be gone before the first product.
-    explicit LagMoments(const LagCounts&&, WhiteningOptions = {}) = delete;
+    explicit LagMoments(const counts::LagCounts&&, WhiteningOptions = {}) = delete;
     explicit LagMoments(const TextPairs&&, WhiteningOptions = {}) = delete;
 
     Index vocabulary() const { return counts_ ? counts_->vocabulary() : text_->vocabulary(); }  ///< V
     Index lags() const { return made_with().lags; }                                             ///< r
     const Whitening& whitening() const { return whitening_; }                                   ///< μ, m, w
     /// The counting options, such as the sentence boundary.
-    const CountOptions& made_with() const { return counts_ ? counts_->options() : text_->options(); }
+    const counts::CountOptions& made_with() const { return counts_ ? counts_->options() : text_->options(); }
     /// Stored pairs of N_k: nnz(N_k), 0 if it is computed from a text.
     Index pairs(Index k) const { return k == 0 || text_ ? 0 : counts_->lag(k).pairs(); }
 
@@ -78,10 +79,7 @@ public:
 
     /// W Π x, the input of apply_rows and apply_transposed_rows.
     TallMatrix<T> weighted(MatrixRef<const T> x) const {
-        if (x.rows != vocabulary() || x.transposed)
-            throw UsageError("LagMoments: found a ", x.transposed ? "transposed block [" : "block [",
-                             x.height(), ", ", x.width(), "], expected ", vocabulary(), " rows",
-                             x.transposed ? " that are not transposed" : "");
+        assert(x.rows == vocabulary() && !x.transposed);
         TallMatrix<T> z = zeros<T>(x.rows, x.cols);
         for (Index i = 0; i < x.rows; ++i) std::copy_n(x.row(i), x.cols, z.data() + i * x.cols);
         project_out<T>(whitening_.m, ref(z));
@@ -117,8 +115,7 @@ private:
     void require_same_counts(const char* who) const {
         if (counts_ && counts_->tokens() != tokens_)
             throw UsageError(who, ": the counts have changed from ", tokens_, " to ", counts_->tokens(),
-                             " tokens since these moments were made, whose frequencies are those of before; "
-                             "make the moments again");
+                             " tokens since these moments were made; make the moments again");
     }
 
     // Rows first … last-1 of W N_k z / T', or of its transpose, into y [last - first, l].
@@ -128,17 +125,14 @@ private:
         if (k < 1 || k > lags())
             throw UsageError("LagMoments: lag ", k, " was requested, but there are only lags 0 … ", lags(),
                              "; make the moments with lags = ", k);
-        if (z.rows != vocabulary() || first < 0 || last < first || last > z.rows || y.rows != last - first ||
-            y.cols != z.cols || z.transposed || y.transposed)
-            throw UsageError("LagMoments: found a block [", z.height(), ", ", z.width(), "] and rows ", first,
-                             " … ", last, " into [", y.height(), ", ", y.width(), "], expected ",
-                             vocabulary(), " rows, and as many as were requested");
+        assert(z.rows == vocabulary() && first >= 0 && first <= last && last <= z.rows);
+        assert(y.rows == last - first && y.cols == z.cols && !z.transposed && !y.transposed);
         if (text_) text_->product<transpose, T>(k, z, first, last, y);
         else sparse_product<transpose>(counts_->lag(k), z, first, last, y);
         scale_rows(y, whitening_.mass, first);
     }
 
-    template <bool transpose> static void sparse_product(const SparseCounts& N, MatrixRef<const T> z,
+    template <bool transpose> static void sparse_product(const counts::SparseCounts& N, MatrixRef<const T> z,
                                                          Index first, Index last, MatrixRef<T> y) {
         const bool all = first == 0 && last == z.rows;
         parallel(z.cols, 16, z.cols, [&](Index left, Index right, Index) {
@@ -168,7 +162,7 @@ private:
             kernel::scale(x.cols, static_cast<T>(whitening_.w[first + i] / divisor), x.row(i));
     }
 
-    const LagCounts* counts_ = nullptr;  // one of the two
+    const counts::LagCounts* counts_ = nullptr;  // one of the two
     const TextPairs* text_ = nullptr;
     Whitening whitening_;
     std::int64_t tokens_;  // counted when this was made

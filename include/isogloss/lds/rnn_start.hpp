@@ -6,6 +6,7 @@
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/lds/text_filter.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
@@ -25,36 +26,35 @@ struct RnnStart {
 
 namespace detail {
 
-/// The parameters that start_rnn sets, from its equations.
-template <class T> struct RnnParameters {
-    TallMatrix<T> table, output;
-    SmallMatrix input, recurrent, bias, output_bias;
-};
-
-template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const SteadyState& steady,
-                                                   const SmallMatrix& xx_filtered, const RnnStart& o,
-                                                   const char* who) {
+// The parameters that start_rnn sets and their values, from its equations.
+template <class T, class U>
+std::vector<std::pair<std::string, TallMatrix<T>>> rnn_values(const Lds<U>& system, const SteadyState& steady,
+                                                              const SmallMatrix& xx_filtered,
+                                                              const RnnStart& o, const char* who) {
     const Index h = system.states(), V = system.vocabulary();
     const SmallMatrix filtered = symmetrised(xx_filtered - steady.filtered);  // E[x̂x̂ᵀ]
-    const SmallMatrix to = symmetric_power(filtered, -0.5, who, 1e-6),
-                      from = symmetric_power(filtered, 0.5, who, 1e-6);
-    RnnParameters<T> p;
-    p.table = times(TextFilter<T>(system, steady).table(), SmallMatrix(o.rms * to));
-    p.input = identity(h);
-    p.recurrent = transposed(product(to, steady.H, from));
-    p.bias = zeros<double>(1, h);
-    p.output = times(system.C, SmallMatrix(product(system.A, from) * (o.gain / o.rms)));
-    p.output_bias = zeros<double>(1, V);
+    const SmallMatrix whiten = symmetric_power(filtered, -0.5, who, 1e-6),
+                      back = symmetric_power(filtered, 0.5, who, 1e-6);
+    TallMatrix<U> output = times(system.C, SmallMatrix(product(system.A, back) * (o.gain / o.rms)));
+    SmallMatrix output_bias = zeros<double>(1, V);
     const Array<double>& mu = system.whitening.mu;
     double least = 0;
     for (const double f : mu)
         if (f > 0) least = std::min(least, std::log(f));
     for (Index i = 0; i < V; ++i) {
         const double scale = mu[i] > 0 ? std::pow(mu[i], -0.5 * o.power) : 0;
-        kernel::scale(h, static_cast<T>(scale), p.output.data() + i * h);
-        p.output_bias(0, i) = mu[i] > 0 ? std::log(mu[i]) : least;
+        kernel::scale(h, static_cast<U>(scale), output.data() + i * h);
+        output_bias(0, i) = mu[i] > 0 ? std::log(mu[i]) : least;
     }
-    return p;
+    std::vector<std::pair<std::string, TallMatrix<T>>> values{
+        {o.table, times(TextFilter<U>(system, steady).table(), SmallMatrix(o.rms * whiten))},
+        {o.input, identity(h)},
+        {o.recurrent, transposed(product(whiten, steady.H, back))},
+        {o.bias, zeros<double>(1, h)},
+        {o.output, std::move(output)},
+        {o.output_bias, std::move(output_bias)}};
+    std::erase_if(values, [](const auto& value) { return value.first.empty(); });
+    return values;
 }
 
 }  // namespace detail
@@ -74,9 +74,8 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 ///
 /// Gradients of the parameters set are cleared.
 ///
-/// Errors   UsageError: a parameter that is missing, has another shape or is named twice, as the table of a tied head
-///          would be; a table with unit_rows, a graph on shared weights; options out of range; covariances or a steady
-///          state of another number of states. NumericError: covariances that are not finite, or without an eigenvalue
+/// Errors   UsageError: a parameter that is missing or has another shape; a table with unit_rows, a graph on shared weights;
+///          options out of range; covariances or a steady state of another number of states. NumericError: covariances that are not finite, or without an eigenvalue
 ///          above 0 once those of the steady state are subtracted; values that are not finite in the type of the
 ///          graph, as with an rms of 1e300. Nothing is written then.
 /// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
@@ -84,67 +83,30 @@ template <class T> RnnParameters<T> rnn_parameters(const Lds<T>& system, const S
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,
                                            const SmallMatrix& xx_filtered, const RnnStart& names = {}) {
     const char* who = "start_rnn";
-    require_consistent(system, who);
-    const Index h = system.states(), V = system.vocabulary();
+    detail::require_consistent(system, who);
     require(who, "rms", names.rms, Exclusive{0});
     require(who, "gain", names.gain, 0);
     require(who, "power", names.power, 0, 1);
     if (graph::Inspect::store(g).shared)
         throw UsageError(who, ": the graph is on shared weights; start the graph that owns them");
     graph::require_unlent(graph::Inspect::store(g).parameters, who);
-    require_states(steady, h, who);
-    if (rows(xx_filtered) != h || cols(xx_filtered) != h)
-        throw UsageError(who, ": found covariances [", rows(xx_filtered), ", ", cols(xx_filtered),
-                         "], expected [", h, ", ", h, "]");
-    require_numbers(xx_filtered, who, "covariances");
-
+    detail::require_states(steady.H, system.states(), who, "a steady state");
+    detail::require_states(xx_filtered, system.states(), who, "averages");
     const BlasOnOneThread blas;
-    const auto values = detail::rnn_parameters(system, steady, xx_filtered, names, who);
-    const auto each = [&](auto&& f) {
-        f(names.table, values.table);
-        if (!names.input.empty()) f(names.input, values.input);
-        if (!names.recurrent.empty()) f(names.recurrent, values.recurrent);
-        if (!names.bias.empty()) f(names.bias, values.bias);
-        f(names.output, values.output);
-        if (!names.output_bias.empty()) f(names.output_bias, values.output_bias);
-    };
-    const auto parameter = [&](const std::string& name) -> const Parameter<T>& {
-        try {
-            return g.parameter(name);
-        } catch (const UsageError& error) {
-            throw UsageError(
-                who, ": ", error.text(),
-                ". Name the parameters in RnnStart; \"\" as input, recurrent, bias or output_bias "
-                "leaves what another cell than Rnn does not have, as .input = \"\"");
-        }
-    };
-    std::vector<const Parameter<T>*> taken;
-    each([&](const std::string& name, const auto& m) {
-        const auto& p = parameter(name);
-        if (std::find(taken.begin(), taken.end(), &p) != taken.end())
-            throw UsageError(who, ": '", name, "' is named twice in RnnStart, but its two values differ; ",
-                             "name another parameter, and make the head of the network without tying it");
-        taken.push_back(&p);
-        if (p.rows != rows(m) || p.cols != cols(m))
+    const auto values = detail::rnn_values<T>(system, steady, xx_filtered, names, who);
+    for (const auto& [name, m] : values) {
+        const auto& p = g.parameter(name);
+        if (p.rows != rows(m) || p.cols != cols(m) || p.unit_rows)
             throw UsageError(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
-                             "], expected [", rows(m), ", ", cols(m), "] for ", V, " words and ", h,
-                             " states");
-        if (p.unit_rows)
-            throw UsageError(who, ": rows of '", name,
-                             "' are held at norm 1, those of a system are not; make ",
-                             "the weight without unit_rows");
-        const auto bad = std::find_if(m.data(), m.data() + m.size(),
-                                      [](auto x) { return !std::isfinite(static_cast<T>(x)); });
-        if (bad != m.data() + m.size())
-            throw NumericError(who, ": '", name, "' would hold ", static_cast<T>(*bad),
-                               " with rms = ", names.rms, " and gain = ", names.gain,
-                               "; choose others nearer to 0.1 and 1, or less power");
-    });
-    each([&](const std::string& name, const auto& m) {
+                             p.unit_rows ? "] with unit_rows" : "]", ", expected [", rows(m), ", ", cols(m),
+                             "] without, as the system has it");
+        require_finite(who, "'" + name + "', with this rms, gain and power", std::ssize(m), m.data());
+    }
+    for (const auto& [name, m] : values) {
         auto& p = g.parameter(name);
-        std::transform(m.data(), m.data() + m.size(), p.value, [](auto x) { return static_cast<T>(x); });
+        std::copy_n(m.data(), m.size(), p.value);
         p.clear_gradient();
-    });
+    }
 }
 
 }}}  // namespace isogloss::lds

@@ -31,7 +31,7 @@ struct PredictionOptions {
 /// conditional means.
 ///
 /// Errors   UsageError: a state of the wrong size, the steady state of another number of
-///          states, or one that was moved from. DataError: a token outside the vocabulary.
+///          states. DataError: a token outside the vocabulary.
 /// Source   Belanger, Kakade 2015, eqs. (4)-(5), (33)-(37).
 template <class T> class TextFilter {
 public:
@@ -39,8 +39,8 @@ public:
         ArrayView<const std::span<const Token>>;  ///< several texts, each started from the initial state
 
     TextFilter(const Lds<T>& s, const SteadyState& f) {
-        require_consistent(s, "TextFilter");
-        require_states(f, s.states(), "TextFilter");
+        detail::require_consistent(s, "TextFilter");
+        detail::require_states(f.H, s.states(), "TextFilter", "a steady state");
         const BlasOnOneThread blas;
         mu_ = s.whitening.mu, words_ = s.whitening.words, log_det_S_ = f.log_det_S;
         H_ = transposed(f.H), J_ = transposed(f.J), P_ = transposed(f.P), At_ = transposed(s.A);

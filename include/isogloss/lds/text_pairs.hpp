@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <isogloss/lds/counts.hpp>
+#include <isogloss/counts/lag_counts.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
@@ -31,7 +31,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 class TextPairs {
 public:
     /// Counts the words and finds the longest sentence: reads the text once.
-    TextPairs(ArrayView<const Token> tokens, Index vocabulary, CountOptions options = {})
+    TextPairs(ArrayView<const Token> tokens, Index vocabulary, counts::CountOptions options = {})
         : tokens_(tokens), options_(options) {
         const char* who = "TextPairs";
         require(who, "vocabulary", vocabulary, 1, std::numeric_limits<std::int32_t>::max());
@@ -42,7 +42,7 @@ public:
         Index begin = 0;
         for (Index t = 0; t < std::ssize(tokens); ++t) {
             const Token w = tokens[t];
-            detail::require_word(who, t, w, vocabulary, "its own vocabulary");
+            counts::detail::require_word(who, t, w, vocabulary, "its own vocabulary");
             ++occurrences_[w];
             farthest_ = std::max(farthest_, t - begin);
             if (w == options.boundary) begin = t + 1;
@@ -50,12 +50,12 @@ public:
     }
 
     // It would be gone before the first product.
-    TextPairs(const std::vector<Token>&&, Index, CountOptions = {}) = delete;
+    TextPairs(const std::vector<Token>&&, Index, counts::CountOptions = {}) = delete;
 
     Index vocabulary() const { return std::ssize(occurrences_); }            ///< V
     Index lags() const { return options_.lags; }                             ///< r
     std::int64_t tokens() const { return std::ssize(tokens_); }              ///< T
-    const CountOptions& options() const { return options_; }                 ///< as given
+    const counts::CountOptions& options() const { return options_; }         ///< as given
     const Array<std::int64_t>& occurrences() const { return occurrences_; }  ///< n, by word
     /// Whether any two words are k apart, within a sentence if there is a boundary.
     bool has_pairs(Index k) const { return k <= farthest_; }
@@ -102,7 +102,7 @@ private:
     }
 
     ArrayView<const Token> tokens_;
-    CountOptions options_;
+    counts::CountOptions options_;
     Array<std::int64_t> occurrences_;
     Index farthest_ = 0;  // largest k with a pair
 };

@@ -7,6 +7,7 @@
 #include <isogloss/lds/dense.hpp>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,23 +48,23 @@ struct Whitening {
         *this = of_frequencies(std::move(f), mass);
     }
 
-    /// The same from frequencies and T', as stored in a model. Throws DataError unless the frequencies are
+    /// The same from frequencies and T', as stored in a model. Throws E, naming `who`, unless the frequencies are
     /// nonnegative and sum to 1, and T' is above 0.
-    static Whitening of_frequencies(Array<double> mu, double mass) {
-        require<DataError>("whitening", "mass", mass, Exclusive{0});
+    template <class E = DataError>
+    static Whitening of_frequencies(Array<double> mu, double mass, std::string_view who = "whitening") {
+        require<E>(who, "mass", mass, Exclusive{0});
         Whitening u;
         u.mu = std::move(mu);
         u.mass = mass;
         double sum = 0;
         for (const double f : u.mu) {
-            require<DataError>("whitening", "a frequency", f, 0);
+            require<E>(who, "a frequency", f, 0);
             sum += f;
             u.m.push_back(std::sqrt(f));
             u.w.push_back(f > 0 ? 1 / std::sqrt(f) : 0);
             u.words += f > 0;
         }
-        if (!(std::abs(sum - 1) < 1e-6))
-            throw DataError("whitening: the frequencies sum to ", sum, ", expected 1");
+        if (!(std::abs(sum - 1) < 1e-6)) throw E(who, ": the frequencies sum to ", sum, ", expected 1");
         u.dimension = u.words - 1;
         return u;
     }

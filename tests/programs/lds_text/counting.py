@@ -79,7 +79,8 @@ def check_tokens_and_shards():
         run("--text", "text.tokens", *BOUNDED, "--shard", f"{i}/3", "--counts", f"part{i}")
         run("--text", "text", *COMMON, "--shard", f"{i}/3", "--counts", "again")
         assert content(f"part{i}") == content("again"), i
-    run("--add", "part2", "part3", "part1", "--counts", "bounded", "--memory", f"{MEMORY}MiB", "--threads", 1)
+    run("--add", "part2", "part3", "part1", "--counts", "bounded", "--threads", 1)
+    run("--add", "part2", "part3", "--counts", "x", "--memory", "1GiB", status=1, says="--memory has no effect with --add")
     assert content("bounded") == WHOLE
     damaged = bytearray(content("text.tokens"))
     damaged[5000] ^= 1
@@ -166,8 +167,13 @@ def check_signal_and_damage():
     damaged[len(damaged) // 2] ^= 16
     with open(name, "wb") as f:
         f.write(damaged)
-    output = same("--text", "text", "--resume", to="killed", says="counted again")
-    assert f"'{name}' is damaged" in output, output
+    output = run("--text", "text", *BOUNDED, "--counts", "killed", "--resume", status=1, says=f"'{name}' is damaged")
+    assert "--resume continues" in output and os.path.exists(name), output
+    os.remove(name)
+    os.mkfifo(name)  # which is not waited for
+    run("--text", "text", *BOUNDED, "--counts", "killed", "--resume", status=1, says="not a regular file")
+    os.remove(name)
+    same("--text", "text", "--resume", to="killed")
     # what a killed program has left costs a word to remove, and is not lost without it
     program = started("--text", "text")
     program.kill()

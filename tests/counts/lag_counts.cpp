@@ -1,4 +1,4 @@
-#include <isogloss/lds/counts.hpp>
+#include <isogloss/counts/lag_counts.hpp>
 #include <limits>
 #include <map>
 
@@ -8,7 +8,7 @@
 #include "threads.hpp"
 
 using namespace isogloss;
-using namespace isogloss::lds;
+using namespace isogloss::counts;
 
 namespace {
 
@@ -37,7 +37,7 @@ void check_counts(const LagCounts& counts, const std::vector<Token>& text) {
 }  // namespace
 
 TEST_CASE("Counts are those of two loops, for blocks of any size, on any number of threads",
-          "[lds][counts]") {
+          "[counts][lag_counts]") {
     const auto text = texts::markov(700, 30);
     for (const Token boundary : {-1, 4})
         for (const Index block : {1, 7, 100, 100000})
@@ -51,7 +51,7 @@ TEST_CASE("Counts are those of two loops, for blocks of any size, on any number 
             }
 }
 
-TEST_CASE("Shards cut anywhere and added give exactly the counts of one pass", "[lds][counts]") {
+TEST_CASE("Shards cut anywhere and added give exactly the counts of one pass", "[counts][lag_counts]") {
     const auto text = texts::markov(2000, 40);
     for (const Token boundary : {-1, 2}) {
         const CountOptions options{.lags = 6, .boundary = boundary};
@@ -71,47 +71,7 @@ TEST_CASE("Shards cut anywhere and added give exactly the counts of one pass", "
     }
 }
 
-TEST_CASE("Several texts are counted as if each were added alone, in blocks of any size", "[lds][counts]") {
-    const auto words = texts::markov(700, 30);
-    const std::span<const Token> all(words);
-    std::vector<std::span<const Token>> parts = {all.first(0)};
-    const Random random(3, 5);
-    for (std::size_t at = 0; at < all.size();) {  // of 0 to 29 words, and one that is longer than some blocks
-        const auto n = std::size_t(at == 0 ? 250 : random.below(Index(at), 30));
-        parts.push_back(all.subspan(at, std::min(n, all.size() - at)));
-        at += parts.back().size() + (n == 0);  // word `at` is left out
-    }
-    parts.push_back(all.first(3));  // the same words again
-    for (const Token boundary : {-1, 4})
-        for (const int n : {1, 3}) {
-            const Threads set(n);
-            CountOptions options{.lags = 5, .boundary = boundary};
-            LagCounts alone(30, options);
-            for (const auto& part : parts) alone.add(part);
-            REQUIRE(std::ssize(parts) > 30);
-            for (const Index block : {1, 4, 7, 100, 100000}) {
-                options.block = block;
-                LagCounts together(30, options);
-                together.add(parts);
-                CHECK(together == alone);
-                CHECK(together.tokens() == alone.tokens());
-                together.add(parts);
-                alone.add(alone);
-                CHECK(together == alone);
-                alone = LagCounts(30, options);
-                for (const auto& part : parts) alone.add(part);
-            }
-        }
-    LagCounts counts(30, {.lags = 2});
-    counts.add(LagCounts::Texts());
-    CHECK(counts.tokens() == 0);
-    const std::vector<Token> good = {0, 1}, bad = {2, 30};
-    const std::vector<std::span<const Token>> mixed = {good, bad};
-    REQUIRE_THROWS_MATCHES(counts.add(mixed), DataError, says("token 3 is 30", "30 words"));
-    CHECK(counts.tokens() == 0);
-}
-
-TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds][counts]") {
+TEST_CASE("Counts of two vocabularies are not added where both are known", "[counts][lag_counts]") {
     const std::vector<Token> text = {0, 1, 2};
     const auto counted = [&](std::uint64_t words) {
         LagCounts counts(3, {.lags = 1, .vocabulary_checksum = words});
@@ -119,8 +79,7 @@ TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds
         return counts;
     };
     LagCounts sum = counted(7);
-    REQUIRE_THROWS_MATCHES(sum.add(counted(8)), UsageError,
-                           says("counts of another vocabulary of 3 words", "with the same vocabulary"));
+    REQUIRE_THROWS_MATCHES(sum.add(counted(8)), UsageError, says("of another vocabulary"));
     CHECK(sum == counted(7));
     sum.add(counted(7));
     sum.add(counted(0));
@@ -129,55 +88,47 @@ TEST_CASE("Counts of two vocabularies are not added where both are known", "[lds
     LagCounts unknown = counted(0);
     unknown.add(counted(7));
     CHECK(unknown.options().vocabulary_checksum == 7);
-    REQUIRE_THROWS_MATCHES(unknown.add(counted(8)), UsageError, says("counts of another vocabulary"));
+    REQUIRE_THROWS_MATCHES(unknown.add(counted(8)), UsageError, says("of another vocabulary"));
 }
 
-TEST_CASE("Where memory runs out the counts are as before or those of no tokens, and the message says which",
-          "[lds][counts][errors]") {
+TEST_CASE("Where memory runs out the counts are as before, or no lag of them is left",
+          "[counts][lag_counts][errors]") {
     const auto text = texts::markov(300, 20);
-    const std::span<const Token> all(text);
-    const std::vector<std::span<const Token>> parts = {all.first(50), all.subspan(50)};
     const CountOptions options{.lags = 3, .block = 100};
-    const LagCounts none(20, options);
     LagCounts some(20, options);
     some.add(text);
-    for (const LagCounts* before : std::initializer_list<const LagCounts*>{&none, &some})
-        for (const int what : {0, 1, 2}) {
-            int kept = 0, lost = 0;
-            for (std::size_t k = 0;; ++k) {
-                LagCounts counts = *before, other = some;
-                std::string said;
-                bool happened = false;
-                {
-                    const FailingAllocation failing(k);
-                    try {
-                        if (what == 0) counts.add(text);
-                        else if (what == 1) counts.add(parts);
-                        else counts.add(std::move(other));
-                    } catch (const DataError& error) {
-                        said = error.what();
-                    }
-                    happened = failing.happened();
+    for (const bool whole : {false, true}) {
+        int kept = 0, lost = 0;
+        for (std::size_t k = 0;; ++k) {
+            LagCounts counts = some, other = some;
+            bool refused = false;
+            {
+                const FailingAllocation failing(k);
+                try {
+                    if (whole) counts.add(std::move(other));
+                    else counts.add(text);
+                } catch (const DataError&) {
+                    refused = true;
                 }
-                if (!happened) break;
-                INFO("allocation " << k << " fails: " << said);
-                const bool gone = said.find("lost") != std::string::npos;
-                REQUIRE(said.find(gone ? "those of no tokens" : "were not added") != std::string::npos);
-                REQUIRE(counts == (gone ? none : *before));
-                REQUIRE(counts.tokens() == (gone ? 0 : before->tokens()));
-                counts.add(text);  // they can be used as before
-                REQUIRE(counts.tokens() == (gone ? 300 : before->tokens() + 300));
-                if (gone) REQUIRE(counts == some);
-                gone ? ++lost : ++kept;
+                if (!failing.happened()) break;
             }
-            CHECK((kept > 10) == (what < 2));
-            CHECK((lost > 5) == (before == &some));  // the first counts are taken as they are
-            if (before == &none) CHECK(lost == 0);
+            INFO("allocation " << k << " fails");
+            REQUIRE(refused);
+            try {
+                counts.lag(1);
+                REQUIRE(counts == some);
+                ++kept;
+            } catch (const UsageError&) {
+                ++lost;
+            }
         }
+        CHECK((kept > 10) == !whole);
+        CHECK(lost > 5);
+    }
 }
 
 TEST_CASE("Words never seen, one word, and texts shorter than the lags are counted as they are",
-          "[lds][counts]") {
+          "[counts][lag_counts]") {
     LagCounts counts(5, {.lags = 4});
     counts.add(std::vector<Token>{2, 2, 2});
     CHECK(counts.lag(1)(2, 2) == 2);
@@ -188,7 +139,7 @@ TEST_CASE("Words never seen, one word, and texts shorter than the lags are count
     CHECK(counts.tokens() == 3);
 }
 
-TEST_CASE("What cannot be counted is refused, and leaves the counts as they were", "[lds][counts]") {
+TEST_CASE("What cannot be counted is refused, and leaves the counts as they were", "[counts][lag_counts]") {
     REQUIRE_THROWS_MATCHES(LagCounts(0), UsageError, says("vocabulary = 0"));
     REQUIRE_THROWS_MATCHES(LagCounts(3, {.lags = 0}), UsageError, says("lags = 0", "1 to 1000"));
     REQUIRE_THROWS_MATCHES(LagCounts(3, {.block = 0}), UsageError, says("block = 0"));
@@ -202,26 +153,26 @@ TEST_CASE("What cannot be counted is refused, and leaves the counts as they were
     CHECK(counts == before);
 }
 
-TEST_CASE("Parts whose sum cannot be counted are refused", "[lds][counts][errors]") {
+TEST_CASE("Parts whose sum cannot be counted are refused", "[counts][lag_counts][errors]") {
     const auto from = [](std::vector<std::int64_t> occurrences) {
         const SparseCounts none{Array<std::int64_t>(occurrences.size() + 1), {}, {}};
         return LagCounts::from_parts({.lags = 1}, std::move(occurrences), {none});
     };
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     CHECK(from({most - 2, 2}).tokens() == most);
-    REQUIRE_THROWS_MATCHES(from({most, 1}), UsageError, says("2⁶³ - 1"));
+    REQUIRE_THROWS_AS(from({most, 1}), UsageError);
     REQUIRE_THROWS_AS(from({most, most}), UsageError);  // wraps to -2
-    REQUIRE_THROWS_MATCHES(from({3, -1}), UsageError, says("-1 times"));
+    REQUIRE_THROWS_AS(from({3, -1}), UsageError);
     LagCounts sum = from({most - 2, 1});
     REQUIRE_THROWS_MATCHES(sum.add(from({1, 1})), DataError, says("2⁶³ - 1"));
     CHECK(sum.tokens() == most - 1);
     const SparseCounts more{{0, 1, 1}, {1}, {3}};
     CHECK(LagCounts::from_parts({.lags = 1}, {3, 0}, {more}).lag(1)(0, 1) == 3);
     REQUIRE_THROWS_MATCHES(LagCounts::from_parts({.lags = 1}, {2, 5}, {more}), UsageError,
-                           says("lag 1 has more pairs with a word than the word has occurrences"));
+                           says("not the counts of one text"));
 }
 
-TEST_CASE("Counts near 2^62 add up", "[lds][counts]") {
+TEST_CASE("Counts near 2^62 add up", "[counts][lag_counts]") {
     constexpr std::int64_t n = (std::int64_t{1} << 62) - 1;
     const auto part = [&] {
         return LagCounts::from_parts({.lags = 1}, {n, 0}, {SparseCounts{{0, 1, 1}, {0}, {}, {n - 1}}});
@@ -234,7 +185,8 @@ TEST_CASE("Counts near 2^62 add up", "[lds][counts]") {
     CHECK(sum.lag(1)(0, 0) == 2 * (n - 1));
 }
 
-TEST_CASE("Counts of any size are refused with an error of the library, or work", "[lds][counts][errors]") {
+TEST_CASE("Counts of any size are refused with an error of the library, or work",
+          "[counts][lag_counts][errors]") {
     const std::vector<Token> text = {0, 1, 2};
     for (const Index n : {Index{1} << 31, (Index{1} << 31) - 1, Index{1} << 62,
                           std::numeric_limits<Index>::max(), Index{-1}, std::numeric_limits<Index>::min()}) {

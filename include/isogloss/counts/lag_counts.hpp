@@ -1,23 +1,22 @@
-/// @file lds/counts.hpp  How often each word follows each other word at each of a few distances.
+/// @file counts/lag_counts.hpp  How often each word follows each other word at each of a few distances.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <isogloss/counts/pair_block.hpp>
+#include <isogloss/counts/sparse_counts.hpp>
 #include <isogloss/error.hpp>
-#include <isogloss/lds/pair_block.hpp>
-#include <isogloss/lds/sparse_counts.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
 #include <limits>
-#include <new>
 #include <span>
-#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace counts {
 
 /// What is counted.
 struct CountOptions {
@@ -48,20 +47,20 @@ inline void require_room(const char* who, std::int64_t more, std::int64_t total)
 /// What counts must have in common to be added: words, lags, boundary, checksum of the words if both know it.
 using CountShape = std::array<Index, 4>;
 
-template <class Options> CountShape shape_of(Index vocabulary, const Options& options) {  ///< see above
+/// That of counts made with these options.
+template <class Options> CountShape shape_of(Index vocabulary, const Options& options) {
     return {vocabulary, options.lags, options.boundary, static_cast<Index>(options.vocabulary_checksum)};
 }
 
-/// Throws UsageError if two shapes differ; `where` tells in the message where the first was found.
-inline void require_alike(const char* who, const CountShape& found, const CountShape& expected,
-                          const std::string& where = "") {
-    if (!std::equal(found.begin(), found.begin() + 3, expected.begin()))
-        throw UsageError(who, ": found counts of ", found[0], " words, ", found[1], " lags and boundary ",
-                         found[2], where, ", expected ", expected[0], ", ", expected[1], " and ", expected[2],
-                         "; count all parts alike");
-    if (found[3] != expected[3] && found[3] != 0 && expected[3] != 0)
-        throw UsageError(who, ": found counts", where, " of another vocabulary of ", found[0],
-                         " words than the others; count all parts with the same vocabulary");
+/// Throws E if two shapes differ; `where` tells in the message where the first was found.
+template <class E = UsageError> void require_alike(const char* who, const CountShape& found,
+                                                   const CountShape& expected,
+                                                   const std::string& where = "") {
+    const bool same_words = found[3] == expected[3] || found[3] == 0 || expected[3] == 0;
+    if (same_words && std::equal(found.begin(), found.begin() + 3, expected.begin())) return;
+    throw E(who, ": found counts of ", found[0], " words, ", found[1], " lags and boundary ", found[2],
+            same_words ? "" : " of another vocabulary", where, ", expected ", expected[0], ", ", expected[1],
+            " and ", expected[2], "; count all parts alike");
 }
 
 }  // namespace detail
@@ -79,9 +78,6 @@ inline void require_alike(const char* who, const CountShape& found, const CountS
 ///     shard.add(corpus.tokens(), first, last);           // in another process
 ///     counts.add(shard);
 ///
-/// Several texts, between which there are no pairs, are best given at once, as a list of spans: an `add` for each
-/// would pass through all counts each time.
-///
 /// Cost     O(T) per lag, and O(V + pairs) per lag for every `add` to counts that hold some already; the only
 ///          sort is a counting sort of the positions by word. Memory: 8 bytes per pair that occurs and lag (12 at
 ///          a lag with a count above 2³² - 1), never V × V; while a block is counted, 4 bytes per token of the
@@ -91,10 +87,9 @@ inline void require_alike(const char* who, const CountShape& found, const CountS
 ///          threads.
 /// Options  see CountOptions.
 /// Errors   UsageError: options out of range, addition of counts of different shape. DataError: a token outside
-///          the vocabulary, more than 2⁶³ - 1 tokens, not enough memory to count a text. Nothing is changed in
-///          these cases. If memory runs out while counts are added to others, lag by lag and in the memory that the
-///          previous ones leave: DataError, and the counts are then those of no tokens. Use SpilledCounts for
-///          larger counts.
+///          the vocabulary, more than 2⁶³ - 1 tokens, not enough memory. Nothing is changed in these cases, but where
+///          memory runs out while counts are added to others, lag by lag and in the memory that the previous ones leave:
+///          then no lag is left. Use SpilledCounts for larger counts.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17); rows and columns as in its eq. (3).
 class LagCounts {
 public:
@@ -108,9 +103,6 @@ public:
         });
     }
 
-    using Texts =
-        ArrayView<const std::span<const Token>>;  ///< several texts, without pairs from one to the next
-
     /// Counts a whole text.
     void add(ArrayView<const Token> tokens) { add(tokens, 0, std::ssize(tokens)); }
 
@@ -122,48 +114,14 @@ public:
         const Index from = std::max<Index>(0, first - lags());
         for (Index p = from; p < last; ++p) detail::require_word("LagCounts", p, tokens[p], vocabulary());
         detail::require_room("LagCounts", last - first, total_);
-        merge(counted([&](Array<SparseCounts>& sum) {
+        merge(within_memory<DataError>("LagCounts", -1, [&] {
+            Array<SparseCounts> sum = no_pairs();
             for (Index p = first; p < last; p += options_.block)
                 add_lags(sum, block(tokens, p, std::min(last, p + options_.block)));
+            return sum;
         }));
         for (Index p = first; p < last; ++p) ++occurrences_[tokens[p]];
         total_ += last - first;
-    }
-
-    /// Counts several texts, each as if it were added alone: no pair reaches from one to the next. All of them are
-    /// counted in blocks together, whatever the length of each; 6 more bytes per token of a block and 8 per text.
-    void add(Texts texts) {
-        std::int64_t place = 0;  // in all texts, in the order given
-        for (const auto& text : texts)
-            for (const Token w : text) detail::require_word("LagCounts", place++, w, vocabulary());
-        detail::require_room("LagCounts", place, total_);
-        merge(counted([&](Array<SparseCounts>& sum) {
-            Array<Token> row;   // the end of the last block, which is context, and a block of tokens
-            Array<Index> ends;  // positions in it where texts end
-            Index context = 0;
-            row.reserve(std::min(place, options_.block) + lags());
-            const auto count = [&] {
-                add_lags(sum, block(row, context, std::ssize(row), ends));
-                context = std::min(lags(), std::ssize(row));
-                const Index gone = std::ssize(row) - context;
-                row.erase(row.begin(), row.begin() + gone);
-                ends.erase(ends.begin(), std::lower_bound(ends.begin(), ends.end(), gone));
-                for (Index& end : ends) end -= gone;
-            };
-            for (std::span<const Token> left : texts)
-                while (!left.empty()) {
-                    const auto some = left.first(static_cast<std::size_t>(
-                        std::min<Index>(std::ssize(left), options_.block + context - std::ssize(row))));
-                    row.insert(row.end(), some.begin(), some.end());
-                    left = left.subspan(some.size());
-                    if (left.empty()) ends.push_back(std::ssize(row) - 1);
-                    if (std::ssize(row) == options_.block + context) count();
-                }
-            if (std::ssize(row) > context) count();
-        }));
-        for (const auto& text : texts)
-            for (const Token w : text) ++occurrences_[w];
-        total_ += place;
     }
 
     /// Adds the counts of another part of the text, of the same vocabulary, lags and boundary. Counts that do not know
@@ -179,48 +137,34 @@ public:
             options_.vocabulary_checksum = other.options_.vocabulary_checksum;
     }
 
-    /// Why these parts do not form valid counts; empty if they do.
-    static std::string problem(const CountOptions& options, const Array<std::int64_t>& occurrences,
-                               const Array<SparseCounts>& lags) {
-        const Index V = std::ssize(occurrences);
-        if (std::ssize(lags) != options.lags)
-            return message("found ", lags.size(), " matrices, expected ", options.lags);
+    /// Assembles counts from their parts, as stored in a file, without memory of its own. Throws E, naming `who`, if these
+    /// are not the counts of one text.
+    template <class E = UsageError>
+    static LagCounts from_parts(CountOptions options, Array<std::int64_t> occurrences,
+                                Array<SparseCounts> lags, std::string_view who = "LagCounts") {
+        bool valid = std::ssize(lags) == options.lags;
         std::int64_t room = std::numeric_limits<std::int64_t>::max();
         for (const std::int64_t n : occurrences) {
-            if (n < 0) return message("found a word that occurs ", n, " times");
-            if (n > room) return "the words occur more than 2⁶³ - 1 times";
-            room -= n;
+            valid = valid && n >= 0 && n <= room;
+            if (valid) room -= n;
         }
-        for (std::size_t k = 0; k < lags.size(); ++k) {
-            if (lags[k].rows() != V || !lags[k].is_valid())
-                return message("lag ", k + 1, " is not a matrix of counts [", V, ", ", V, "]");
-            if (!lags[k].fits(occurrences))
-                return message("lag ", k + 1, " has more pairs with a word than the word has occurrences");
-        }
-        return {};
-    }
-
-    /// Assembles counts from their parts, as stored in a file, without memory of its own. Throws UsageError if these are
-    /// inconsistent.
-    static LagCounts from_parts(CountOptions options, Array<std::int64_t> occurrences,
-                                Array<SparseCounts> lags) {
-        if (const std::string what = problem(options, occurrences, lags); !what.empty())
-            throw UsageError("LagCounts: ", what);
+        for (const SparseCounts& m : lags) valid = valid && m.is_valid(occurrences);
+        if (!valid)
+            throw E(who, ": found matrices and occurrences of words that are not the counts of one text");
         return {options, std::move(occurrences), std::move(lags)};
     }
 
     Index vocabulary() const { return std::ssize(occurrences_); }  ///< V
     Index lags() const { return options_.lags; }                   ///< r
     std::int64_t tokens() const { return total_; }                 ///< tokens counted, T
-    const CountOptions& options() const {
-        return options_;
-    }  ///< as given; a checksum that was not is that of counts added
+    /// As given; a checksum that was not is that of counts added.
+    const CountOptions& options() const { return options_; }
     /// n, by word.
     const Array<std::int64_t>& occurrences() const { return occurrences_; }
     /// N_k, k = 1 … r. Throws UsageError for another k.
     const SparseCounts& lag(Index k) const {
-        if (k < 1 || k > lags())
-            throw UsageError("LagCounts: lag ", k, " was requested, but only lags 1 … ", lags(),
+        if (k < 1 || k > std::ssize(lags_))
+            throw UsageError("LagCounts: lag ", k, " was requested, but only lags 1 … ", lags_.size(),
                              " were counted; count with lags = ", k);
         return lags_[k - 1];
     }
@@ -262,45 +206,17 @@ private:
         }
     }
 
-    // What count(sum) counts into an array of no pairs; the counts of this object stay as they are.
-    template <class Count> Array<SparseCounts> counted(Count&& count) const {
-        try {
-            Array<SparseCounts> sum = no_pairs();
-            count(sum);
-            return sum;
-        } catch (const std::bad_alloc&) {
-        } catch (const std::length_error&) {
-        }
-        throw DataError(
-            "LagCounts: not enough memory to count these tokens, which were not added; use a smaller block, "
-            "fewer lags, or SpilledCounts");
-    }
-
-    // A second array of sums would take as much memory again as all counts. So lags are replaced one by one, and where
-    // memory runs out some are sums and some are not: then nothing is left, which takes no memory.
+    // A second array of sums would take as much memory again as all counts. So lags are replaced one by one; where memory
+    // runs out some are sums and some are not, and none is left.
     void merge(Array<SparseCounts> other) {
-        try {
-            return add_lags(lags_, std::move(other));
-        } catch (const std::bad_alloc&) {
-        } catch (const std::length_error&) {
-        }
-        for (SparseCounts& lag : lags_) {
-            std::fill(lag.starts.begin(), lag.starts.end(), 0);
-            lag.columns = {}, lag.values = {};
-            lag.owner.reset();
-        }
-        std::fill(occurrences_.begin(), occurrences_.end(), 0);
-        total_ = 0;
-        throw DataError(
-            "LagCounts: not enough memory to add these counts, and what was counted before is lost too: the "
-            "counts are those of no tokens; reduce the vocabulary, count fewer lags, or use SpilledCounts");
+        Array<SparseCounts> sum = std::exchange(lags_, {});
+        within_memory<DataError>("LagCounts", -1, [&] { add_lags(sum, std::move(other)); });
+        lags_ = std::move(sum);
     }
 
-    // The pairs whose later token is in first … last-1; none reaches over one of the ends.
-    Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last,
-                              ArrayView<const Index> ends = {}) const {
-        const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary, NoCallback{},
-                              ends);
+    // The pairs whose later token is in first … last-1.
+    Array<SparseCounts> block(ArrayView<const Token> tokens, Index first, Index last) const {
+        const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary);
         Array<SparseCounts> out(lags());
         parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
             for (Index k = a; k < b; ++k) {
@@ -336,4 +252,4 @@ private:
     std::int64_t total_ = 0;
 };
 
-}}}  // namespace isogloss::lds
+}}}  // namespace isogloss::counts

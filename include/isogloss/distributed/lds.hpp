@@ -1,4 +1,4 @@
-/// @file lds/ranks.hpp  EM and subspace identification by several ranks, each with rows of the co-occurrences.
+/// @file distributed/lds.hpp  EM and subspace identification by several ranks, each with rows of the co-occurrences.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,14 @@
 #include <utility>
 #include <vector>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace distributed {
+
+namespace detail {
 
 /// The first word of each of `ranges` ranges of words, followed by V. The rows of each range cost about the same
 /// in products with N_1 … N_r, counting `dense` additional terms per row.
-template <class T> Array<Index> ranges_of_words(const LagMoments<T>& moments, Index dense, Index ranges) {
+template <class T>
+Array<Index> ranges_of_words(const lds::LagMoments<T>& moments, Index dense, Index ranges) {
     const Index V = moments.vocabulary();
     double all = 0, before = 0;
     Array<double> cost;
@@ -32,11 +35,8 @@ template <class T> Array<Index> ranges_of_words(const LagMoments<T>& moments, In
     return first;
 }
 
-namespace detail {
-
 /// All-gathers rows first[r] … first[r + 1] - 1 of each of the x.rows / V blocks of x from rank r.
-template <class T, distributed::Communicator C>
-void gather_rows(C& ranks, const Array<Index>& first, MatrixRef<T> x) {
+template <class T, Communicator C> void gather_rows(C& ranks, const Array<Index>& first, MatrixRef<T> x) {
     if (ranks.size() == 1) return;
     const Index V = first.back(), blocks = x.rows / V, l = x.cols;
     Array<T> own, whole(x.rows * l);
@@ -58,10 +58,57 @@ void gather_rows(C& ranks, const Array<Index>& first, MatrixRef<T> x) {
 inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
     Array<Index> first;
     for (Index r = 0; r < ranks; ++r)
-        first.push_back(shards[distributed::shards_of(r, ranks, std::ssize(shards) - 1).first]);
+        first.push_back(shards[shards_of(r, ranks, std::ssize(shards) - 1).first]);
     first.push_back(shards.back());
     return first;
 }
+
+/// lds::HankelOperator with rows computed by several ranks; every rank gets the whole result.
+template <class T, Communicator C> class RankHankel {
+public:
+    using Scalar = T;
+    /// The moments and the communicator must outlive it. Throws as HankelOperator.
+    RankHankel(const lds::LagMoments<T>& moments, Index r, C& ranks)
+        : moments_(moments), r_(r), ranks_(ranks), first_(ranges_of_words(moments, 1, ranks.size())) {
+        const lds::HankelOperator<T> checked(moments, r);
+    }
+    Index size() const { return r_ * moments_.vocabulary(); }  ///< rV
+    /// As in HankelOperator: calls f(columns) after each of the r² sparse products, on every rank.
+    void after_each_product(std::function<void(Index)> f) { watch_ = std::move(f); }
+    void apply(const lds::TallMatrix<T>& x, lds::TallMatrix<T>& y) const { run<false>(x, y); }  ///< y = H x
+    void apply_transposed(const lds::TallMatrix<T>& x, lds::TallMatrix<T>& y) const {
+        run<true>(x, y);
+    }  ///< y = Hᵀ x
+
+private:
+    template <bool transpose> void run(const lds::TallMatrix<T>& x, lds::TallMatrix<T>& y) const {
+        const Index V = moments_.vocabulary(), l = dense::cols(x), begin = first_[ranks_.rank()],
+                    n = first_[ranks_.rank() + 1] - begin;
+        y = dense::zeros<T>(size(), l);
+        lds::TallMatrix<T> part = dense::zeros<T>(n, l);
+        for (Index from = 0; from < r_; ++from) {
+            const lds::TallMatrix<T> z = moments_.weighted(dense::ref(x).rows_from(from * V, V));
+            for (Index to = 0; to < r_; ++to) {
+                if constexpr (transpose)
+                    moments_.apply_transposed_rows(r_ - to + from, dense::ref(z), begin, begin + n,
+                                                   dense::ref(part));
+                else moments_.apply_rows(r_ - from + to, dense::ref(z), begin, begin + n, dense::ref(part));
+                T* const sum = y.data() + (to * V + begin) * l;
+                for (std::size_t k = 0; k < part.size(); ++k) sum[k] += part.data()[k];
+                if (watch_) watch_(l);
+            }
+        }
+        gather_rows(ranks_, first_, dense::ref(y));
+        for (Index block = 0; block < r_; ++block)
+            lds::project_out<T>(moments_.whitening().m, dense::ref(y).rows_from(block * V, V));
+    }
+
+    const lds::LagMoments<T>& moments_;
+    Index r_;
+    C& ranks_;
+    Array<Index> first_;  // words of each rank
+    std::function<void(Index)> watch_;
+};
 
 }  // namespace detail
 
@@ -82,25 +129,26 @@ inline Array<Index> ranges_of_ranks(const Array<Index>& shards, Index ranks) {
 /// Cost     a rank's share of the products; sent (k + 1) h² + h doubles, once or twice, a share of V h numbers
 /// Errors   as asos_statistics; UsageError for fewer shards than ranks, and on every rank where they differ in shards,
 ///          k, h or V.
-template <class T, distributed::Communicator C>
-Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMoments<T>& moments, Index k,
-                              C& ranks, Index shards) {
+template <class T, Communicator C>
+lds::Statistics<T> asos_statistics(const lds::Lds<T>& s, const lds::SteadyState& f,
+                                   const lds::LagMoments<T>& moments, Index k, C& ranks, Index shards) {
+    using namespace lds;
     // What is sent has these sizes.
-    distributed::require_same("ASOS", ranks, std::array{"shards", "horizon", "states", "words"},
-                              std::array{shards, k, s.states(), s.vocabulary()});
-    require_asos(s, f, moments, k);
-    distributed::require_shards("ASOS", shards, ranks.size());
+    require_same("ASOS", ranks, std::array{"shards", "horizon", "states", "words"},
+                 std::array{shards, k, s.states(), s.vocabulary()});
+    lds::detail::require_asos(s, f, moments, k);
+    require_shards("ASOS", shards, ranks.size());
     const BlasOnOneThread blas;
     const Index h = s.states(), V = s.vocabulary();
     const Array<double>& m = s.whitening.m;
     const AsosRecursion recursion(s.A, s.M, f, k);
-    const Array<Index> first = ranges_of_words(moments, 3 * k * h / 2, shards);
-    const auto mine = distributed::shards_of(ranks.rank(), ranks.size(), shards);
+    const Array<Index> first = distributed::detail::ranges_of_words(moments, 3 * k * h / 2, shards);
+    const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
     Statistics<T> out;
     out.yx = zeros<T>(V, h);
     const TallMatrix<T> z = moments.weighted(ref(s.C));
 
-    distributed::ShardSum<double> sum(shards);
+    ShardSum<double> sum(shards);
     for (Index shard = mine.first; shard < mine.last; ++shard) {
         const Index begin = first[shard], end = first[shard + 1], n = end - begin;
         const auto c = ref(s.C).rows_from(begin, n);
@@ -136,53 +184,10 @@ Statistics<T> asos_statistics(const Lds<T>& s, const SteadyState& f, const LagMo
             for (Index j = 0; j < h; ++j) yx.row(i)[j] -= static_cast<T>(m[begin + i] * along[j]);
         add_product<T>(1, ref(s.C).rows_from(begin, n), beyond, yx);
     }
-    detail::gather_rows(ranks, detail::ranges_of_ranks(first, ranks.size()), ref(out.yx));
+    distributed::detail::gather_rows(ranks, distributed::detail::ranges_of_ranks(first, ranks.size()),
+                                     ref(out.yx));
     return out;
 }
-
-/// HankelOperator with rows computed by several ranks; every rank gets the whole result.
-template <class T, distributed::Communicator C> class RankHankel {
-public:
-    using Scalar = T;
-    /// The moments and the communicator must outlive it. Throws as HankelOperator.
-    RankHankel(const LagMoments<T>& moments, Index r, C& ranks)
-        : moments_(moments), r_(r), ranks_(ranks), first_(ranges_of_words(moments, 1, ranks.size())) {
-        const HankelOperator<T> checked(moments, r);
-    }
-    Index size() const { return r_ * moments_.vocabulary(); }  ///< rV
-    /// As in HankelOperator: calls f(columns) after each of the r² sparse products, on every rank.
-    void after_each_product(std::function<void(Index)> f) { watch_ = std::move(f); }
-    void apply(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<false>(x, y); }            ///< y = H x
-    void apply_transposed(const TallMatrix<T>& x, TallMatrix<T>& y) const { run<true>(x, y); }  ///< y = Hᵀ x
-
-private:
-    template <bool transpose> void run(const TallMatrix<T>& x, TallMatrix<T>& y) const {
-        const Index V = moments_.vocabulary(), l = cols(x), begin = first_[ranks_.rank()],
-                    n = first_[ranks_.rank() + 1] - begin;
-        y = zeros<T>(size(), l);
-        TallMatrix<T> part = zeros<T>(n, l);
-        for (Index from = 0; from < r_; ++from) {
-            const TallMatrix<T> z = moments_.weighted(ref(x).rows_from(from * V, V));
-            for (Index to = 0; to < r_; ++to) {
-                if constexpr (transpose)
-                    moments_.apply_transposed_rows(r_ - to + from, ref(z), begin, begin + n, ref(part));
-                else moments_.apply_rows(r_ - from + to, ref(z), begin, begin + n, ref(part));
-                T* const sum = y.data() + (to * V + begin) * l;
-                for (std::size_t k = 0; k < part.size(); ++k) sum[k] += part.data()[k];
-                if (watch_) watch_(l);
-            }
-        }
-        detail::gather_rows(ranks_, first_, ref(y));
-        for (Index block = 0; block < r_; ++block)
-            project_out<T>(moments_.whitening().m, ref(y).rows_from(block * V, V));
-    }
-
-    const LagMoments<T>& moments_;
-    Index r_;
-    C& ranks_;
-    Array<Index> first_;  // words of each rank
-    std::function<void(Index)> watch_;
-};
 
 /// subspace_identification by several ranks: each rank computes the rows of its words in the products with N_k;
 /// every rank does everything else, including the orthonormal blocks [rV, h + oversampling]. Every row of a
@@ -195,12 +200,12 @@ private:
 /// ranks.
 ///
 /// Collective. Sent: a rank's share of r V (h + oversampling) numbers per product.
-template <class T, distributed::Communicator C>
-Subspace<T> subspace_identification(const LagMoments<T>& moments, SubspaceOptions options, C& ranks,
-                                    SubspaceWatch<T> watch = {}) {
-    RankHankel<T, C> H(moments, options.lags, ranks);
-    detail::tell_progress(H, options, watch);
-    return detail::identify(H, moments.whitening(), options, std::move(watch));
+template <class T, Communicator C>
+lds::Subspace<T> subspace_identification(const lds::LagMoments<T>& moments, lds::SubspaceOptions options,
+                                         C& ranks, lds::SubspaceWatch<T> watch = {}) {
+    detail::RankHankel<T, C> H(moments, options.lags, ranks);
+    lds::detail::tell_progress(H, options, watch);
+    return lds::detail::identify(H, moments.whitening(), options, std::move(watch));
 }
 
-}}}  // namespace isogloss::lds
+}}}  // namespace isogloss::distributed

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <isogloss/lds/files.hpp>
-#include <isogloss/lds/spilled_counts.hpp>
+#include <isogloss/counts/files.hpp>
+#include <isogloss/counts/spilled_counts.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace isogloss::spilled {
 
-using namespace isogloss::lds;
+using namespace isogloss::counts;
 
 // Memory for blocks of the least size and `more` tokens.
 inline SpillOptions tight(Index V, SpillOptions options, Index more = 0) {
@@ -38,6 +38,12 @@ inline text::Vocabulary words(Index V) {
     std::vector<std::string> all;
     for (Index i = 0; i < V; ++i) all.push_back("w" + std::to_string(i));
     return text::Vocabulary::from_words(all, {}, {.eos_per_line = false});
+}
+
+// What a file of the counts gives back; calls finish().
+inline LagCounts saved(SpilledCounts& counts, const std::string& path) {
+    save_counts(path, counts, words(counts.vocabulary()));
+    return load_counts(path).counts;
 }
 
 }  // namespace isogloss::spilled

@@ -1,4 +1,4 @@
-/// @file lds/sparse_counts.hpp  Sparse counts of pairs of words.
+/// @file counts/sparse_counts.hpp  Sparse counts of pairs of words.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace counts {
 
 /// An array of counts, 4 bytes each, or 8 if one of them needs it: one of the two members is empty.
 struct CountView {
@@ -60,25 +60,18 @@ struct SparseCounts {
         const auto at = std::lower_bound(first, last, j);
         return at != last && *at == j ? values[at - columns.begin()] : 0;
     }
-    /// Whether the three arrays form a valid matrix.
-    bool is_valid() const {
-        if (starts.empty() || starts.front() != 0 || starts.back() != pairs() ||
+    /// Whether the three arrays form a matrix of counts in which no row sums to more than the word occurs, so that no sum of
+    /// counts exceeds the number of tokens.
+    bool is_valid(const Array<std::int64_t>& occurrences) const {
+        if (starts.size() != occurrences.size() + 1 || starts.front() != 0 || starts.back() != pairs() ||
             columns.size() != values.size() || (!values.narrow.empty() && !values.wide.empty()))
             return false;
         for (Index i = 0; i < rows(); ++i) {
             if (starts[i + 1] < starts[i] || starts[i + 1] > pairs()) return false;
-            for (Index at = starts[i], least = 0; at < starts[i + 1]; least = columns[at++] + Index{1})
-                if (columns[at] < least || columns[at] >= rows() || values[at] < 0) return false;
-        }
-        return true;
-    }
-    /// Whether in no row of this matrix, which must be valid, the counts sum to more than the word occurs, so that
-    /// no sum of counts exceeds the number of tokens.
-    bool fits(const Array<std::int64_t>& occurrences) const {
-        for (Index i = 0; i < rows(); ++i) {
             std::int64_t left = occurrences[i];
-            for (Index at = starts[i]; at < starts[i + 1]; ++at) {
-                if (values[at] > left) return false;
+            for (Index at = starts[i], least = 0; at < starts[i + 1]; least = columns[at++] + Index{1}) {
+                if (columns[at] < least || columns[at] >= rows() || values[at] < 0 || values[at] > left)
+                    return false;
                 left -= values[at];
             }
         }
@@ -97,46 +90,39 @@ struct SparseCounts {
     /// before it is made, so that it takes no more memory than they need.
     friend SparseCounts operator+(const SparseCounts& a, const SparseCounts& b) {
         Array<std::int64_t> ends{0}, wide;
+        ends.reserve(a.starts.size());
+        std::int64_t pairs = 0, largest = 0;
+        for (Index i = 0; i < a.rows(); ++i) {
+            add_row(a, b, i, [&](std::int32_t, std::int64_t n) { ++pairs, largest = std::max(largest, n); });
+            ends.push_back(pairs);
+        }
+        const bool is_wide = largest > std::numeric_limits<std::uint32_t>::max();
         Array<std::int32_t> found;
         Array<std::uint32_t> narrow;
-        ends.reserve(a.starts.size());
-        for (Index i = 0; i < a.rows(); ++i) {
-            Index p = a.starts[i], q = b.starts[i];
-            const Index p_end = a.starts[i + 1], q_end = b.starts[i + 1];
-            Index pairs = p_end - p + q_end - q;
-            while (p < p_end && q < q_end) {
-                const std::int32_t x = a.columns[p], y = b.columns[q];
-                pairs -= x == y;
-                p += x <= y;
-                q += y <= x;
-            }
-            ends.push_back(ends.back() + pairs);
-        }
-        found.reserve(ends.back());
-        narrow.reserve(ends.back());
-        bool widened = false;
-        for (Index i = 0; i < a.rows(); ++i) {
-            Index p = a.starts[i], q = b.starts[i];
-            while (p < a.starts[i + 1] || q < b.starts[i + 1]) {
-                const bool of_a =
-                    p < a.starts[i + 1] && (q == b.starts[i + 1] || a.columns[p] <= b.columns[q]);
-                const bool of_b = q < b.starts[i + 1] && (!of_a || a.columns[p] == b.columns[q]);
-                found.push_back(of_a ? a.columns[p] : b.columns[q]);
-                const std::int64_t sum = (of_a ? a.values[p++] : 0) + (of_b ? b.values[q++] : 0);
-                if (!widened && sum > std::numeric_limits<std::uint32_t>::max()) {
-                    wide.reserve(ends.back());
-                    wide.assign(narrow.begin(), narrow.end());
-                    narrow = {};
-                    widened = true;
-                }
-                if (widened) wide.push_back(sum);
-                else narrow.push_back(static_cast<std::uint32_t>(sum));
-            }
-        }
+        found.reserve(pairs);
+        if (is_wide) wide.reserve(pairs);
+        else narrow.reserve(pairs);
+        for (Index i = 0; i < a.rows(); ++i)
+            add_row(a, b, i, [&](std::int32_t column, std::int64_t n) {
+                found.push_back(column);
+                if (is_wide) wide.push_back(n);
+                else narrow.push_back(static_cast<std::uint32_t>(n));
+            });
         return {std::move(ends), std::move(found), std::move(narrow), std::move(wide)};
     }
 
 private:
+    // Calls use(column, count) for the pairs in row i of a + b.
+    template <class Use>
+    static void add_row(const SparseCounts& a, const SparseCounts& b, Index i, Use&& use) {
+        const Index a_end = a.starts[i + 1], b_end = b.starts[i + 1];
+        for (Index p = a.starts[i], q = b.starts[i]; p < a_end || q < b_end;) {
+            const bool in_a = p < a_end && (q == b_end || a.columns[p] <= b.columns[q]);
+            const bool in_b = q < b_end && (!in_a || a.columns[p] == b.columns[q]);
+            const std::int32_t column = in_a ? a.columns[p] : b.columns[q];
+            use(column, (in_a ? a.values[p++] : 0) + (in_b ? b.values[q++] : 0));
+        }
+    }
     struct Held {
         Array<std::int32_t> columns;
         Array<std::uint32_t> narrow;
@@ -144,4 +130,4 @@ private:
     };
 };
 
-}}}  // namespace isogloss::lds
+}}}  // namespace isogloss::counts

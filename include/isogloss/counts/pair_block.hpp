@@ -1,4 +1,4 @@
-/// @file lds/pair_block.hpp  The pairs of words in a block of tokens, lag by lag.
+/// @file counts/pair_block.hpp  The pairs of words in a block of tokens, lag by lag.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <isogloss/types.hpp>
 #include <numeric>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace counts {
 
 /// The pairs of one lag in a block. Row i, the later word, has the cells from the block's start(i) to
 /// rows[i].end - 1, in ascending columns.
@@ -30,7 +30,7 @@ struct LagCells {
 /// earlier words are visited in that order, so that every row receives its columns in ascending order and no
 /// pair needs sorting.
 ///
-/// Memory   4 bytes per token and 8 per word, 2 more per token if there is a boundary or an end; LagCells takes 8 per
+/// Memory   4 bytes per token and 8 per word, 2 more per token if there is a boundary; LagCells takes 8 per
 ///          token and 8 per word. See bytes().
 class PairBlock {
 public:
@@ -39,11 +39,10 @@ public:
 
     /// Tokens first … last-1 of a text are the later words; earlier words may lie up to `lags` before them.
     /// At most 2³¹ - 1 tokens, all in 0 … V-1; the text must outlive this object. Calls watch() before every
-    /// `stride` tokens of each pass; it may throw. `ends`: ascending positions of tokens at which a text ends, where
-    /// `text` is several in a row; no pair reaches over one.
+    /// `stride` tokens of each pass; it may throw.
     template <class Watch = NoCallback>
     PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
-              Token boundary, Watch&& watch = {}, ArrayView<const Index> ends = {})
+              Token boundary, Watch&& watch = {})
         : text_(text), first_(first), last_(last), from_(std::max<Index>(0, first - lags)) {
         starts_.assign(vocabulary + 1, 0);
         in_strides(first, last, watch, [&](Index p) { ++starts_[text[p] + 1]; });
@@ -54,7 +53,7 @@ public:
         grow(places_, last - from_, watch);
         in_strides(from_, last, watch,
                    [&](Index p) { places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_); });
-        if (boundary >= 0 || !ends.empty()) find_reaches(lags, boundary, ends, watch);
+        if (boundary >= 0) find_reaches(lags, boundary, watch);
     }
 
     /// Bytes that a block of `tokens` tokens takes together with `cells` LagCells.
@@ -131,15 +130,12 @@ private:
     }
 
     // For each position, the largest lag at which it counts as the earlier token.
-    template <class Watch>
-    void find_reaches(Index lags, Token boundary, ArrayView<const Index> ends, Watch& watch) {
+    template <class Watch> void find_reaches(Index lags, Token boundary, Watch& watch) {
         grow(reach_, last_ - from_, watch);
-        Index most = lags, left = std::ssize(ends);
+        Index most = lags;
         in_strides(0, last_ - from_, watch, [&](Index before) {
             const Index p = last_ - 1 - before;
-            while (left > 0 && ends[left - 1] > p) --left;
-            const bool closes = text_[p] == boundary || (left > 0 && ends[left - 1] == p);
-            most = closes ? 0 : std::min(lags, most + 1);
+            most = text_[p] == boundary ? 0 : std::min(lags, most + 1);
             reach_[p - from_] = static_cast<std::uint16_t>(most);
         });
     }
@@ -150,4 +146,4 @@ private:
     Array<std::uint16_t> reach_;
 };
 
-}}}  // namespace isogloss::lds
+}}}  // namespace isogloss::counts

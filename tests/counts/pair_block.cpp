@@ -1,4 +1,4 @@
-#include <isogloss/lds/pair_block.hpp>
+#include <isogloss/counts/pair_block.hpp>
 #include <map>
 #include <vector>
 
@@ -6,7 +6,7 @@
 #include "catch.hpp"
 
 using namespace isogloss;
-using namespace isogloss::lds;
+using namespace isogloss::counts;
 
 namespace {
 
@@ -30,7 +30,7 @@ const std::vector<Token> six = {0, 1, 0, 2, 1, 0};
 
 }  // namespace
 
-TEST_CASE("The pairs of six tokens, lag by lag", "[lds][pair_block]") {
+TEST_CASE("The pairs of six tokens, lag by lag", "[counts][pair_block]") {
     const PairBlock block(six, 0, 6, 3, 2, -1);
     CHECK(starts(block, 3) == std::vector<std::uint32_t>{0, 3, 5, 6});  // three 0, two 1, one 2
     LagCells cells;  // one for both lags: nothing of the lag before is left in it
@@ -42,7 +42,8 @@ TEST_CASE("The pairs of six tokens, lag by lag", "[lds][pair_block]") {
     }
 }
 
-TEST_CASE("The later words are those of the part, the earlier ones may lie before it", "[lds][pair_block]") {
+TEST_CASE("The later words are those of the part, the earlier ones may lie before it",
+          "[counts][pair_block]") {
     const PairBlock block(six, 3, 6, 3, 2, -1);
     CHECK(starts(block, 3) == std::vector<std::uint32_t>{0, 1, 2, 3});
     LagCells cells;
@@ -56,17 +57,7 @@ TEST_CASE("The later words are those of the part, the earlier ones may lie befor
     CHECK(rows(none, 3, cells) == std::vector<Row>(3));
 }
 
-TEST_CASE("No pair reaches over the end of a text in a row of them", "[lds][pair_block]") {
-    const std::vector<Index> ends = {1, 2, 5};  // 0 1 | 0 | 2 1 0
-    const PairBlock block(six, 0, 6, 3, 2, -1, NoCallback{}, ends);
-    LagCells cells;
-    block.count(1, cells);
-    CHECK(rows(block, 3, cells) == std::vector<Row>{{{1, 1}}, {{0, 1}, {2, 1}}, {}});
-    block.count(2, cells);
-    CHECK(rows(block, 3, cells) == std::vector<Row>{{{2, 1}}, {}, {}});
-}
-
-TEST_CASE("No pair reaches over a boundary, which is a later word all the same", "[lds][pair_block]") {
+TEST_CASE("No pair reaches over a boundary, which is a later word all the same", "[counts][pair_block]") {
     const PairBlock block(six, 0, 6, 3, 2, 2);
     LagCells cells;
     block.count(1, cells);
@@ -75,7 +66,7 @@ TEST_CASE("No pair reaches over a boundary, which is a later word all the same",
     CHECK(rows(block, 3, cells) == std::vector<Row>{{{0, 1}}, {}, {{1, 1}}});
 }
 
-TEST_CASE("A text of one word has T - k pairs at lag k, in one cell", "[lds][pair_block]") {
+TEST_CASE("A text of one word has T - k pairs at lag k, in one cell", "[counts][pair_block]") {
     const std::vector<Token> same(50, 1);
     const PairBlock block(same, 0, 50, 3, 49, -1);
     LagCells cells;
@@ -85,7 +76,7 @@ TEST_CASE("A text of one word has T - k pairs at lag k, in one cell", "[lds][pai
     }
 }
 
-TEST_CASE("A block takes the bytes that it says", "[lds][pair_block]") {
+TEST_CASE("A block takes the bytes that it says", "[counts][pair_block]") {
     constexpr Index V = 200, tokens = 3000, lags = 20;
     std::vector<Token> long_text;
     for (Index t = 0; t < tokens + lags; ++t) long_text.push_back(static_cast<Token>(t * t % V));
