@@ -1,5 +1,7 @@
-/// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through xtensor-blas.
+/// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through BLAS.
 #pragma once
+
+#include <xflens/cxxblas/drivers/cblas.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,37 +16,36 @@
 #include <limits>
 #include <type_traits>
 #include <vector>
-#include <xtensor-blas/xblas.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
-inline cxxblas::Transpose blas_transpose(bool t) {
-    return t ? cxxblas::Transpose::Trans : cxxblas::Transpose::NoTrans;
-}
+inline CBLAS_TRANSPOSE blas_transpose(bool t) { return t ? CblasTrans : CblasNoTrans; }
 
 /// C = alpha A B + beta C on one thread; a single row or column uses the matrix-vector routine, which reads
 /// the matrix once and packs nothing.
 template <class T>
 void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
-    using cxxblas::StorageOrder;
+    constexpr auto choose = [](auto in_float, auto in_double) {
+        if constexpr (std::is_same_v<T, float>) return in_float;
+        else return in_double;
+    };
+    constexpr auto gemv = choose(&cblas_sgemv, &cblas_dgemv);
+    constexpr auto gemm = choose(&cblas_sgemm, &cblas_dgemm);
     const Index m = c.rows, n = c.cols, k = a.width();
     if (m == 1) {  // c' = B' a'
         const Index step = a.transposed ? a.stride : 1;
-        cxxblas::gemv<int>(StorageOrder::RowMajor, blas_transpose(!b.transposed), int(b.rows), int(b.cols),
-                           alpha, b.data, int(b.stride), a.data, int(step), beta, c.data, 1);
-        return;
-    }
-    if (n == 1) {
+        gemv(CblasRowMajor, blas_transpose(!b.transposed), int(b.rows), int(b.cols), alpha, b.data,
+             int(b.stride), a.data, int(step), beta, c.data, 1);
+    } else if (n == 1) {
         const Index step = b.transposed ? 1 : b.stride;
-        cxxblas::gemv<int>(StorageOrder::RowMajor, blas_transpose(a.transposed), int(a.rows), int(a.cols),
-                           alpha, a.data, int(a.stride), b.data, int(step), beta, c.data, int(c.stride));
-        return;
+        gemv(CblasRowMajor, blas_transpose(a.transposed), int(a.rows), int(a.cols), alpha, a.data,
+             int(a.stride), b.data, int(step), beta, c.data, int(c.stride));
+    } else {
+        gemm(CblasRowMajor, blas_transpose(a.transposed), blas_transpose(b.transposed), int(m), int(n),
+             int(k), alpha, a.data, int(a.stride), b.data, int(b.stride), beta, c.data, int(c.stride));
     }
-    cxxblas::gemm<int>(StorageOrder::RowMajor, blas_transpose(a.transposed), blas_transpose(b.transposed),
-                       int(m), int(n), int(k), alpha, a.data, int(a.stride), b.data, int(b.stride), beta,
-                       c.data, int(c.stride));
 }
 
 /// The same, through BLAS except for products of few rows.
