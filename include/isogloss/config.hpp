@@ -5,6 +5,10 @@
 #define ISOGLOSS_VERSION_MINOR 1
 #define ISOGLOSS_VERSION_PATCH 0
 
+#if defined(__GNUC__) && !defined(__OPTIMIZE__) && !defined(ISOGLOSS_UNOPTIMISED)
+#pragma message("isogloss without optimisation runs 25 times slower: add -O2 -march=native, or -DISOGLOSS_UNOPTIMISED")
+#endif
+
 // The widest instruction set that the compiler flags allow (-march=…).
 #if defined(__AVX512BF16__) && (defined(__AMX_BF16__) || defined(__AMXBF16__))
 #define ISOGLOSS_DETAIL_MACHINE avx512_amx

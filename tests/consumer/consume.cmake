@@ -158,7 +158,12 @@ elseif(HOW STREQUAL "pkg-config")
         message(FATAL_ERROR "pkg-config gives an option that g++ does not know: ${flags}")
     endif()
     separate_arguments(flags UNIX_COMMAND "${flags}")
-    run(${COMPILER} -std=c++20 ${SOURCE}/tests/consumer/main.cpp -o ${WORK}/consumer ${flags})
+    # Without optimisation, in order to be quick, which the compiler says.
+    execute_process(COMMAND ${COMPILER} -std=c++20 ${SOURCE}/tests/consumer/main.cpp -o ${WORK}/consumer ${flags}
+        ERROR_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+    if(NOT said MATCHES "isogloss without optimisation runs")
+        message(FATAL_ERROR "The compiler did not say that there is no optimisation: ${said}")
+    endif()
     run(${WORK}/consumer)
     execute_process(COMMAND ${PKG_CONFIG} --cflags --libs isogloss-io OUTPUT_VARIABLE flags
         OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
