@@ -21,14 +21,14 @@ TEST_CASE("A metric is of the pass that made the gradients, and of that alone",
     REQUIRE_THROWS_MATCHES(search.add(1), UsageError, refused);
     REQUIRE_THROWS_MATCHES(dynamic.collect(), UsageError, refused);
     plain.add(1);  // without a metric a sum over passes is a gradient like any other
-    Map<> stale;
-    Riemannian<double> late(stale.g, "map.*", {});
-    stale.backward();
-    const std::vector<double> in(stale.in.begin(), stale.in.end()),
-        weights(stale.weights.begin(), stale.weights.end());
-    stale.g.forward(stale.l, {stale.x, in.data(), Map<>::T, Map<>::B},
-                    {stale.w, weights.data(), Map<>::T, Map<>::B});
-    REQUIRE_THROWS_MATCHES(late.step(), UsageError, says("'map.", "since the last forward pass"));
+    {
+        Map<> stale;
+        Riemannian<double> late(stale.g, "map.*", {});
+        stale.backward();
+        stale.g.forward(stale.l, {stale.x, stale.in.data(), Map<>::T, Map<>::B},
+                        {stale.w, stale.weights.data(), Map<>::T, Map<>::B});
+        REQUIRE_THROWS_MATCHES(late.step(), UsageError, says("'map.", "since the last forward pass"));
+    }
     std::vector<double> sums(static_cast<std::size_t>(update.sums()));
     update.take_sums(std::span<double>(sums));
     for (double& s : sums) s *= 2;  // of both, which are alike
