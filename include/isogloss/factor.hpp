@@ -15,6 +15,7 @@
 // A macro of <sys/ioctl.h> has the name of a parameter in the LAPACK headers.
 #pragma push_macro("NCC")
 #undef NCC
+#include <xtensor-blas/xblas.hpp>  // has the macro ASSERT of the next
 #include <xtensor-blas/xlapack.hpp>
 #pragma pop_macro("NCC")
 
