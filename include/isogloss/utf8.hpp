@@ -57,26 +57,55 @@ inline std::optional<std::size_t> bad_byte(std::string_view s) {
     return std::nullopt;
 }
 
-/// A word escaped for messages and for lines of a file: backslash as `\\\\`, a byte below 0x20 or 0x7F as `\\xHH`
-/// (upper-case digits); everything else unchanged. With `backslash` false, so are backslashes.
-inline std::string escaped(std::string_view word, bool backslash = true) {
+namespace detail {
+inline std::string byte_in_hex(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return {'\\', 'x', "0123456789ABCDEF"[byte >> 4], "0123456789ABCDEF"[byte & 15]};
+}
+inline bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+}  // namespace detail
+
+/// A word escaped for the lines of a file, without loss: backslash as `\\\\`, a byte below 0x20 or 0x7F as `\\xHH`
+/// (upper-case digits); everything else unchanged.
+inline std::string escaped(std::string_view word) {
     std::string out;
     for (const char c : word) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '\\' && backslash) out += "\\\\";
-        else if (byte < 0x20 || byte == 0x7F)
-            out += {'\\', 'x', "0123456789ABCDEF"[byte >> 4], "0123456789ABCDEF"[byte & 15]};
+        if (c == '\\') out += "\\\\";
+        else if (detail::is_control(c)) out += detail::byte_in_hex(c);
         else out += c;
     }
     return out;
 }
 
-/// A word or a name in quotes for a message: control bytes escaped, and truncated if longer than 80 bytes.
+/// A word for a terminal, a message or a figure: `\\xHH` for each byte of what would be obeyed or not be seen. These are
+/// control characters (below U+0020, U+007F to U+009F), the space without width, the separators of lines and
+/// paragraphs, what turns the direction of a text (U+200B, U+2028 to U+202E, U+2066 to U+2069), and bytes that are no UTF-8.
+inline std::string shown(std::string_view word) {
+    const auto obeyed = [](std::string_view c) {
+        const auto within = [c](std::string_view first, std::string_view last) {
+            return first <= c && c <= last;
+        };
+        if (c.size() == 1) return detail::is_control(c[0]) || utf8_length(c) == 0;
+        if (c.size() == 2) return within("\xC2\x80", "\xC2\x9F");
+        return c == "\u200B" || within("\u2028", "\u202E") || within("\u2066", "\u2069");
+    };
+    std::string out;
+    while (!word.empty()) {
+        const auto character = word.substr(0, std::max<std::size_t>(1, utf8_length(word)));
+        if (obeyed(character))
+            for (const char c : character) out += detail::byte_in_hex(c);
+        else out += character;
+        word.remove_prefix(character.size());
+    }
+    return out;
+}
+
+/// A word or a name in quotes for a message: as shown(), and truncated if longer than 80 bytes.
 inline std::string in_quotes(std::string_view word) {
     std::size_t keep = std::min<std::size_t>(word.size(), 80);
     if (keep < word.size())  // not in the middle of a character
         while (keep > 0 && (static_cast<unsigned char>(word[keep]) & 0xC0u) == 0x80u) --keep;
-    return "'" + escaped(word.substr(0, keep), false) + (keep < word.size() ? "…'" : "'");
+    return "'" + shown(word.substr(0, keep)) + (keep < word.size() ? "…'" : "'");
 }
 
 }}  // namespace isogloss

@@ -67,7 +67,7 @@ std::string label(const std::string& character) {
     if (character == ",") return "‚";
     if (character == "\\") return "\\\\";
     if (character == " ") return "␣";
-    const std::string shown = ig::escaped(character, false);  // a picture holds no control characters
+    const std::string shown = ig::shown(character);  // a picture holds no control characters
     return shown == character ? character : "\\" + shown;
 }
 
@@ -186,7 +186,7 @@ void run(const Options& o) {
         out.write(ig::message(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
             out.write(ig::message(
-                files::csv_text(ig::escaped(vocabulary.word(static_cast<ig::Token>(v)), false)), ',',
+                files::csv_text(ig::shown(vocabulary.word(static_cast<ig::Token>(v)))), ',',
                 vocabulary.count(static_cast<ig::Token>(v)), ',', p.coordinates[std::size_t(2 * v)], ',',
                 p.coordinates[std::size_t(2 * v + 1)], '\n'));
     };

@@ -56,7 +56,7 @@ struct Comparison {
     std::vector<ComparedPosition> positions;        ///< in order; empty without --csv
 
     /// A word in printed form.
-    std::string word(ig::Token v) const { return ig::escaped(vocabulary->word(v), false); }
+    std::string word(ig::Token v) const { return ig::shown(vocabulary->word(v)); }
     /// The word at a position of the text.
     std::string word_at(ig::Index at) const { return word(text[static_cast<std::size_t>(at)]); }
 };

@@ -22,7 +22,7 @@ void print(const LoadedModel& it, const std::string& text, ig::Index words, ig::
         const auto& word = it.vocabulary.word(token);
         const double probability = p[static_cast<std::size_t>(token)];
         if (o.json) next.push_back({{"word", word}, {"probability", probability}});
-        else std::cout << "  " << fixed(probability, 4) << "  " << ig::escaped(word, false) << '\n';
+        else std::cout << "  " << fixed(probability, 4) << "  " << ig::shown(word) << '\n';
     }
     if (o.json) std::cout << dump({{"text", text}, {"unknowns", unknowns}, {"next", next}}) << '\n';
     std::cout.flush();

@@ -33,7 +33,7 @@ struct Row {
 };
 
 /// A word as a field of the log, on one line.
-inline std::string csv_field(const std::string& word) { return files::csv_text(ig::escaped(word, false)); }
+inline std::string csv_field(const std::string& word) { return files::csv_text(ig::shown(word)); }
 
 /// The log of trainings: a row per epoch, each on disk at once. The column `run` distinguishes trainings in
 /// one file. A last column `subspace_distance` is there if a training in it had --subspace. Throws FileError if

@@ -48,11 +48,11 @@ int neighbours(const NeighbourOptions& o) {
                                             grouped(it.vocabulary.size()),
                                             " types of the model; check its spelling and case"));
         Json found = Json::array();
-        if (!o.json) std::cout << ig::escaped(word, false) << '\n';
+        if (!o.json) std::cout << ig::shown(word) << '\n';
         for (const auto& n : ig::nearest(table, E.rows, E.cols, *token, o.k)) {
             const auto& near = it.vocabulary.word(static_cast<ig::Token>(n.row));
             if (o.json) found.push_back({{"word", near}, {"similarity", n.similarity}});
-            else std::cout << "  " << fixed(n.similarity, 4) << "  " << ig::escaped(near, false) << '\n';
+            else std::cout << "  " << fixed(n.similarity, 4) << "  " << ig::shown(near) << '\n';
         }
         if (o.json) std::cout << dump({{"word", word}, {"neighbours", found}}) << '\n';
     }

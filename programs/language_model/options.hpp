@@ -9,6 +9,7 @@
 #include <isogloss/linalg.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
+#include <isogloss/utf8.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -198,7 +199,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
     f("threads", o.threads, Kind::run, "threads", any);
     f("resume", o.resume, Kind::run, "continue where FILE.train stopped, with its options", any);
-    f("overwrite", o.overwrite, Kind::run, "start over even if FILE.train holds an unfinished training", any);
+    f("overwrite", o.overwrite, Kind::run,
+      "start over even if the model, or an unfinished training in FILE.train, is there already", any);
 }
 
 template <class V> inline constexpr bool is_optional = false;
@@ -221,6 +223,12 @@ inline nlohmann::json to_json(const Options& o, bool of_run = true) {
         if (of_run || kind != Kind::run) j[name] = to_json(value);
     });
     return j;
+}
+
+/// A value as JSON for a message, without what a terminal would obey and at most 80 bytes long: files come from anywhere.
+inline std::string brief(const nlohmann::json& value) {
+    const std::string quoted = ig::in_quotes(value.dump());
+    return quoted.substr(1, quoted.size() - 2);
 }
 
 /// Whether a JSON value is a V without conversion: of its kind, and within its range.
@@ -273,7 +281,7 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         else taken = take(value);
         if (!taken) {
             throw ig::FileError(ig::message(
-                where, ": the option '", name, "' is stored as ", at->dump(),
+                where, ": the option '", name, "' is stored as ", brief(*at),
                 ", which is not a valid value; the file is from another version of this program"));
         }
     });
@@ -305,8 +313,8 @@ inline std::string differences(const Options& given, const Options& stored,
     const auto a = to_json(given), b = to_json(stored);
     each_option(given, [&](const char* name, auto&&...) {
         if (which.contains(name) && a[name] != b[name])
-            list += ig::message(list.empty() ? "" : ", ", "--", name, " (", a[name].dump(), " given, ",
-                                b[name].dump(), " stored)");
+            list += ig::message(list.empty() ? "" : ", ", "--", name, " (", brief(a[name]), " given, ",
+                                brief(b[name]), " stored)");
     });
     return list;
 }
@@ -347,7 +355,7 @@ inline std::string fault(const Options& o) {
                     if constexpr (std::is_same_v<V, std::string>) {
                         const bool free = choices.empty() || (value.empty() && kind == Kind::run);
                         require(free || std::count(choices.begin(), choices.end(), value) > 0, name,
-                                "'" + value + "'", "one of its values, which --help lists");
+                                ig::in_quotes(value), "one of its values, which --help lists");
                     }
                 });
     const auto require_size = [&](const char* name, ig::Index n) {

@@ -1,10 +1,29 @@
 /// @file sample.cpp  Texts, sampled token by token from a model and printed as they are drawn.
+#include <algorithm>
 #include <iostream>
+#include <isogloss/utf8.hpp>
+#include <string_view>
 
 #include "print.hpp"
 #include "sampling.hpp"
 
 namespace lm {
+
+namespace {
+
+/// A text for a terminal, with its line ends and tabs.
+std::string shown(std::string_view text) {
+    std::string out;
+    for (std::size_t first = 0; first <= text.size();) {
+        const std::size_t last = std::min(text.find_first_of("\n\t", first), text.size());
+        out += ig::shown(text.substr(first, last - first));
+        out += text.substr(last, 1);
+        first = last + 1;
+    }
+    return out;
+}
+
+}  // namespace
 
 int sample(const SampleOptions& o) {
     require_sampling(o);
@@ -22,7 +41,7 @@ int sample(const SampleOptions& o) {
             const auto begun = it.vocabulary.decode(before).size();
             before.push_back(token);
             last = it.vocabulary.decode(before).substr(begun);
-            std::cout << last << std::flush;
+            std::cout << shown(last) << std::flush;
             before = {token};
         });
         if (!last.ends_with('\n')) std::cout << '\n' << std::flush;

@@ -8,6 +8,7 @@
 #include <isogloss/evaluation/perplexity.hpp>
 #include <isogloss/evaluation/unigram.hpp>
 #include <isogloss/text/corpus.hpp>
+#include <isogloss/utf8.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -132,7 +133,7 @@ inline ig::text::Corpus read_text(const std::string& path, const ig::text::Vocab
 inline std::string describe(const ig::text::Corpus& corpus, std::string name) {
     if (name == "-") name = corpus.source();
     const double share = 100.0 * static_cast<double>(corpus.unknowns()) / static_cast<double>(corpus.size());
-    return ig::message(name, ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
+    return ig::message(ig::shown(name), ": ", counted(corpus.size(), "token"), ", ", grouped(corpus.lines()),
                        " of them line ends, ", grouped(corpus.unknowns()), " <unk> (", fixed(share, 1),
                        " %), checksum ", ig::file::hex16(corpus.checksum()));
 }

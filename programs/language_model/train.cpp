@@ -62,8 +62,8 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (from.system) start = options_of_system(*from.system, given.cell);
     Options o = stored ? *stored : start ? options_of_model(*start) : Options{};
     if (stored && named.contains("corpus") && !named.contains("train") && !stored->train.empty())
-        throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with --train '",
-                                         stored->train, "', not with --corpus ", given.corpus,
+        throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with --train ",
+                                         ig::in_quotes(stored->train), ", not with --corpus ", given.corpus,
                                          " alone; leave --corpus out"));
     if (!given.corpus.empty()) o.corpus = given.corpus;
     const bool preset = !given.preset.empty() && !(stored && stored->preset == given.preset);
@@ -216,9 +216,16 @@ void require_outputs(const Options& o) {
         .check();
 }
 
-/// Throws if starting anew would destroy an unfinished training.
-void require_finished(const std::string& state) {
-    if (!files::has_content(state)) return;
+/// Throws if starting anew would destroy a training, unfinished or finished.
+void require_nothing_lost(const std::string& model, const std::string& state) {
+    const auto refuse_model = [&] {
+        if (files::has_content(model))
+            throw ig::FileError(
+                ig::message("--model '", model,
+                            "' already exists; it was left unchanged. Give --model another name, "
+                            "or add --overwrite"));
+    };
+    if (!files::has_content(state)) return refuse_model();
     const auto file = ig::io::Safetensors::open(state);
     const auto epoch = file.scalar<std::uint64_t>("state/epoch"),
                batch = file.scalar<std::uint64_t>("state/batch");
@@ -233,6 +240,7 @@ void require_finished(const std::string& state) {
         throw ig::FileError(ig::message("'", state, "' holds a training that stopped in epoch ", epoch,
                                         " of ", epochs, ", after batch ", batch,
                                         ". Continue with --resume, or start over with --overwrite"));
+    refuse_model();
 }
 
 /// The system in the file of --start.
@@ -278,13 +286,13 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         if (ranks.first()) {
             refuse_earlier_log(o.log);
             require_outputs(o);
-            if (!file && !given.overwrite) require_finished(state);
             if (!file && given.resume && files::has_content(given.model))
                 throw ig::FileError(ig::message("--resume: '", given.model, "' exists, but no training in '",
                                                 state, "': one from the beginning ",
                                                 "would overwrite the model. Put the file beside it, begin "
                                                 "from the model with --start-from and another --model, or ",
                                                 "leave --resume out"));
+            if (!file && !given.overwrite) require_nothing_lost(given.model, state);
         }
         if (!file && given.resume)
             std::cout << "resume      '" << state

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <ctime>
+#include <sstream>
 
 #include "../shared/interrupt.hpp"
 
@@ -159,41 +160,44 @@ void Training::require_same_texts() const {
 
 void Training::introduce() {
     const auto& V = vocabulary_;
-    std::cout << "train       " << describe(train_, texts_.train.name) << "\nvalidation  "
-              << describe(valid_, texts_.valid.name);
-    if (test_) std::cout << "\ntest        " << describe(*test_, texts_.test->name);
+    std::ostringstream out;
+    out << "train       " << describe(train_, texts_.train.name) << "\nvalidation  "
+        << describe(valid_, texts_.valid.name);
+    if (test_) out << "\ntest        " << describe(*test_, texts_.test->name);
+    if (train_.unknowns() == 0 && valid_.unknowns() > 0)
+        out << "\n            no <unk> in training: the model learns only to avoid it; --min-count 2 makes "
+               "words seen once <unk>";
     const std::string& start = o_.start.empty() ? o_.start_from : o_.start;
     const std::string& source = start.empty() ? o_.vocabulary : start;
-    std::cout << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, "
-              << (source.empty() ? ig::message("min-count ", *o_.min_count) : "of '" + source + "'")
-              << "), checksum " << ig::file::hex16(V.checksum()) << "\nunigram     validation perplexity "
-              << fixed(unigram_perplexity(V, valid_), 2)
-              << ", for comparison (counts of the vocabulary, one added to each)"
-              << "\nmodel       " << layers_in_words(o_) << ", " << o_.head << " head"
-              << (o_.head == "tied" && o_.head_bias ? " with a bias" : "") << ", loss " << o_.loss
-              << (o_.loss == "ce" ? "" : ", target " + o_.target) << ", "
-              << grouped(g_.parameters().elements()) << " parameters"
-              << (start.empty() ? "" : "\n            parameters to start with: '" + start + "'")
-              << (started_.empty() ? "" : "\nvectors     " + started_)
-              << (o_.freeze ? "\n            the word vectors stay as they start" : "") << "\ntraining    "
-              << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column") << " of "
-              << o_.bptt << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
-              << (ranks_.size() > 1 ? ig::message(" on each of ", ranks_.size(), " ranks") : "")
-              << (o_.shards > 1 ? ", " + counted(o_.shards, "shard") + " a batch" : "")
-              << (o_.shuffle == "partial" ? ", partially shuffled" : "")
-              << (o_.precision == "bf16" ? ", products in bfloat16" : "")
-              << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
-              << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
-              << (o_.weight_decay > 0 && update_.natural() ? ", weight decay of the word vectors alone" : "")
-              << (subspace_ ? "\nsubspace    averaged distance of word vectors and softmax " +
-                                  fixed(subspace_->readings().back().distance, 4) +
-                                  (stepped_ ? " as resumed" : " at the start")
-                            : "")
-              << "\n            valid: perplexity of the validation text, every token predicted once, line "
-                 "ends and <unk>\n"
-              << "            included, in " << counted(o_.batch, "column")
-              << ", base e; train: of the epoch as it was trained, with dropout\n"
-              << std::endl;
+    out << "\nvocabulary  " << counted(V.size(), "type") << " (" << o_.level << "s, "
+        << (source.empty() ? ig::message("min-count ", *o_.min_count) : "of '" + source + "'")
+        << "), checksum " << ig::file::hex16(V.checksum()) << "\nunigram     validation perplexity "
+        << fixed(unigram_perplexity(V, valid_), 2)
+        << ", for comparison (counts of the vocabulary, one added to each)"
+        << "\nmodel       " << layers_in_words(o_) << ", " << o_.head << " head"
+        << (o_.head == "tied" && o_.head_bias ? " with a bias" : "") << ", loss " << o_.loss
+        << (o_.loss == "ce" ? "" : ", target " + o_.target) << ", " << grouped(g_.parameters().elements())
+        << " parameters" << (start.empty() ? "" : "\n            parameters to start with: '" + start + "'")
+        << (started_.empty() ? "" : "\nvectors     " + started_)
+        << (o_.freeze ? "\n            the word vectors stay as they start" : "") << "\ntraining    "
+        << o_.update << ", rate " << *o_.rate << ", " << counted(o_.batch, "column") << " of " << o_.bptt
+        << " steps, seed " << o_.seed << ", " << counted(o_.threads, "thread")
+        << (ranks_.size() > 1 ? ig::message(" on each of ", ranks_.size(), " ranks") : "")
+        << (o_.shards > 1 ? ", " + counted(o_.shards, "shard") + " a batch" : "")
+        << (o_.shuffle == "partial" ? ", partially shuffled" : "")
+        << (o_.precision == "bf16" ? ", products in bfloat16" : "")
+        << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
+        << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
+        << (o_.weight_decay > 0 && update_.natural() ? ", weight decay of the word vectors alone" : "")
+        << (subspace_ ? "\nsubspace    averaged distance of word vectors and softmax " +
+                            fixed(subspace_->readings().back().distance, 4) +
+                            (stepped_ ? " as resumed" : " at the start")
+                      : "")
+        << "\n            valid: perplexity of the validation text, every token predicted once, line "
+           "ends and <unk>\n"
+        << "            included, in " << counted(o_.batch, "column")
+        << ", base e; train: of the epoch as it was trained, with dropout\n";
+    std::cout << program::fitted(out.str()) << std::endl;
 }
 
 // If the loss is a mean over the steps, the rate compensates for the larger weight of short segments.
@@ -356,24 +360,24 @@ bool Training::finish_epoch() {
                   .largest_row_word = vocabulary_.word(longest.word),
                   .tau_log_v = soft ? std::optional(reach) : std::nullopt,
                   .subspace = subspace_ ? std::optional(subspace_->read().distance) : std::nullopt};
-    std::cout << "epoch " << row.epoch << "  train " << perplexity_in_words(row.train_perplexity)
-              << "  valid " << perplexity_in_words(row.valid_perplexity) << (better ? "  (best)" : "")
-              << "  rate " << exact(row.rate) << "  "
-              << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
-              << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
-              << ", at most " << fixed(row.largest_gradient_norm, 2) << ", "
-              << fixed(100 * row.clipped_share, 0) << " % clipped  longest vector |e|^2 "
-              << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
-              << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
-                             " nats a token"
-                       : "")
-              << (row.subspace ? "  subspace distance " + fixed(*row.subspace, 4) : "");
+    std::ostringstream out;
+    out << "epoch " << row.epoch << "  train " << perplexity_in_words(row.train_perplexity) << "  valid "
+        << perplexity_in_words(row.valid_perplexity) << (better ? "  (best)" : "") << "  rate "
+        << exact(row.rate) << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds))
+        << " tokens/s  " << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
+        << ", at most " << fixed(row.largest_gradient_norm, 2) << ", " << fixed(100 * row.clipped_share, 0)
+        << " % clipped  longest vector |e|^2 " << fixed(row.largest_row, 1) << " "
+        << ig::in_quotes(row.largest_row_word)
+        << (soft
+                ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) + " nats a token"
+                : "")
+        << (row.subspace ? "  subspace distance " + fixed(*row.subspace, 4) : "");
     if (ranks_.size() > 1) {
         const double waited = parallel_.waited();
-        std::cout << "\n        ranks: " << fixed(waited - waited_, 2) << " s of waiting and sending";
+        out << "\n        ranks: " << fixed(waited - waited_, 2) << " s of waiting and sending";
         waited_ = waited;
     }
-    std::cout << std::endl;
+    std::cout << program::fitted(out.str()) << std::endl;
     if (log_) log_->append(row);
     schedule_.observe(valid->nats());
     update_.observe(valid->nats());

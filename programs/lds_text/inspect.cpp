@@ -3,6 +3,7 @@
 #include <iostream>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <isogloss/utf8.hpp>
 #include <string>
 #include <vector>
 
@@ -58,7 +59,7 @@ int inspect(const InspectCommand& o) {
     say("\nwhat leads to what (singular value: words of the right vector -> words of the left)\n");
     const auto line = [&](const std::vector<ig::Token>& of) {
         std::string joined;
-        for (const auto& word : words(of)) joined += (joined.empty() ? "" : " ") + word;
+        for (const auto& word : words(of)) joined += (joined.empty() ? "" : " ") + ig::shown(word);
         return joined;
     };
     if (!any) say("no word occurs %g times; give a smaller --min-count\n", o.min_count);

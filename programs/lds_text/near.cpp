@@ -3,6 +3,7 @@
 #include <iostream>
 #include <isogloss/lds.hpp>
 #include <isogloss/lds/files.hpp>
+#include <isogloss/utf8.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -38,7 +39,7 @@ class Group {
 public:
     Group(bool json, const std::string& word, const std::string& title) : json_(json) {
         if (json) all_["word"] = word;
-        else say("%s\n", title.c_str());
+        else say("%s\n", ig::shown(title).c_str());
         if (json) all_["near"] = program::Json::array();
     }
     /// The place in the text.
@@ -47,7 +48,7 @@ public:
     }
     void add(double cosine, const char* what, const std::string& text) {
         if (json_) all_["near"].push_back({{what, text}, {"cosine", cosine}});
-        else say("  %.3f  %s\n", cosine, text.c_str());
+        else say("  %.3f  %s\n", cosine, ig::shown(text).c_str());
     }
     /// Prints the object.
     void finish() {
@@ -111,7 +112,7 @@ void of_tokens(const NearCommand& o, const lds::LdsFile<float>& it, const Senten
     if (found > 0 || o.json) return;
     std::string joined;  // the names of the texts
     for (const std::string& path : o.text) joined += (joined.empty() ? "" : "', '") + path;
-    say("'%s' does not occur in '%s'\n", it.vocabulary.word(word).c_str(), joined.c_str());
+    say("%s does not occur in '%s'\n", ig::in_quotes(it.vocabulary.word(word)).c_str(), joined.c_str());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <csignal>
@@ -16,10 +17,15 @@
 #include <iostream>
 #include <isogloss/config.hpp>
 #include <isogloss/error.hpp>
+#include <isogloss/utf8.hpp>
 #include <new>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "interrupt.hpp"
 
@@ -90,6 +96,37 @@ inline std::string wrong_command(const CLI::App& app, int argc, char** argv) {
     return "'" + first + "' is not a command, expected one of " + names;
 }
 
+/// How many letters must be changed, added or left out to make one word of another.
+inline std::size_t edits(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i)
+        for (std::size_t j = 1, diagonal = std::exchange(row[0], i); j <= b.size(); ++j)
+            diagonal = std::exchange(
+                row[j], std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])}));
+    return row.back();
+}
+
+/// The error in arguments that are left over: "'--word' is not an option; did you mean --words?"
+inline std::string wrong_option(const CLI::App& app) {
+    const auto commands = app.get_subcommands();
+    const CLI::App& command = commands.empty() ? app : *commands.front();
+    const auto left = app.remaining(true);
+    const auto option = std::ranges::find_if(left, [](const auto& a) { return a.starts_with("-"); });
+    if (option == left.end()) return ig::in_quotes(left.empty() ? "" : left.front()) + " is not expected";
+    const std::string name = option->substr(0, option->find('='));
+    std::string nearest;
+    std::size_t least = 3;  // as many are another word
+    for (const CLI::Option* known : command.get_options())
+        for (const std::string& it : known->get_lnames())
+            if (const auto n = edits(name, "--" + it); n < least) {
+                least = n;
+                nearest = "--" + it;
+            }
+    return ig::in_quotes(name) + " is not an option" +
+           (nearest.empty() ? "" : "; did you mean " + nearest + "?");
+}
+
 /// Reads the command line; returns the exit status if that ends the program (--help, --version, errors).
 inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     app.set_version_flag("--version", std::string("isogloss " ISOGLOSS_VERSION ", ") + ig::configuration());
@@ -97,6 +134,8 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
         if (const std::string wrong = wrong_command(app, argc, argv); !wrong.empty())
             throw CLI::ArgumentMismatch(wrong);
         app.parse(argc, argv);
+    } catch (const CLI::ExtrasError&) {
+        return app.exit(CLI::ArgumentMismatch(wrong_option(app)));
     } catch (const CLI::ParseError& error) {
         return app.exit(error);
     }

@@ -42,6 +42,45 @@ private:
     std::clock_t start_ = std::clock();
 };
 
+/// Columns of the terminal that standard output is, which may change while the program runs; 80 if unknown.
+inline std::size_t terminal_columns() {
+    winsize size{};
+    return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/// Lines of at most `columns` columns: longer ones are broken between words, and what follows begins below the first
+/// word after a label, which two blanks end, or where an indented line does.
+inline std::string fitted(const std::string& text, std::size_t columns) {
+    std::string out;
+    std::size_t indent = 0, used = 0;  // of the line that is written
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t word = std::min(text.find_first_not_of(' ', at), text.size());
+        const std::size_t end = std::min(text.find_first_of(" \n", word), text.size());
+        const auto wide =
+            std::count_if(text.begin() + std::ptrdiff_t(word), text.begin() + std::ptrdiff_t(end),
+                          [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; });
+        const std::size_t blanks = word - at, width = static_cast<std::size_t>(wide);
+        if (indent == 0 && (used == 0 || blanks > 1)) indent = used + blanks;
+        if (used > indent && used + blanks + width > columns) {
+            out += '\n' + std::string(indent, ' ') + text.substr(word, end - word);
+            used = indent + width;
+        } else {
+            out += text.substr(at, end - at);
+            used += blanks + width;
+        }
+        at = end;
+        if (at < text.size() && text[at] == '\n') {
+            out += text[at++];
+            indent = used = 0;
+        }
+    }
+    return out;
+}
+/// The same for the terminal; unchanged where standard output is none.
+inline std::string fitted(const std::string& text) {
+    return ::isatty(STDOUT_FILENO) == 1 ? fitted(text, terminal_columns()) : text;
+}
+
 /// Shows how much of something is done; see update().
 class Progress {
 public:
@@ -68,7 +107,7 @@ public:
         std::cout << "\r\033[K"
                   << (title_ + " [" + std::string(cells, '=') + std::string(20 - cells, ' ') + "] " +
                       done_of_all + note())
-                         .substr(0, columns() - 1)
+                         .substr(0, terminal_columns() - 1)
                   << std::flush;
         drawn_ = true;
     }
@@ -80,11 +119,6 @@ public:
 
 private:
     static std::string percent(double share) { return std::to_string(std::lround(100 * share)); }
-    // Of the terminal, which may change while the program runs; 80 if unknown.
-    static std::size_t columns() {
-        winsize size{};
-        return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    }
 
     std::string title_;
     bool shown_, terminal_, drawn_ = false;

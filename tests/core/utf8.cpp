@@ -42,6 +42,18 @@ TEST_CASE("A bad byte is found wherever it stands", "[core][utf8]") {
         }
 }
 
+TEST_CASE("A terminal obeys nothing of a word that is shown", "[core][utf8]") {
+    REQUIRE(shown("plain \u00E9 \u4E2D \U0001F600 a\\b") == "plain \u00E9 \u4E2D \U0001F600 a\\b");
+    REQUIRE(shown("\x1B[31m\x7F") == "\\x1B[31m\\x7F");
+    REQUIRE(shown("\u0080\u009B\u009F\u00A0") == "\\xC2\\x80\\xC2\\x9B\\xC2\\x9F\u00A0");
+    for (const char* c : {"\u200B", "\u2028", "\u2029", "\u202A", "\u202E", "\u2066", "\u2069"})
+        REQUIRE(shown(c).substr(0, 6) == "\\xE2\\x8");
+    for (const char* c : {"\u200A", "\u200C", "\u2027", "\u202F", "\u2065", "\u206A"}) REQUIRE(shown(c) == c);
+    REQUIRE(shown("a\x9Bz\xE2\x80") ==
+            "a\\x9Bz\\xE2\\x80");  // an eight-bit terminal obeys a byte that is no UTF-8
+    REQUIRE(in_quotes("\u202Eevil") == "'\\xE2\\x80\\xAEevil'");
+}
+
 TEST_CASE("Words are written so that they can be read", "[core][utf8]") {
     REQUIRE(escaped("plain \u00E9") == "plain \u00E9");
     REQUIRE(escaped("a\\b\tc\nd\x7F") == "a\\\\b\\x09c\\x0Ad\\x7F");
