@@ -197,7 +197,7 @@ def rhn(m, file, name, x, width, units, depth):
 
 
 def widths(o, path):
-    """Widths of the layers from the bottom up; files of earlier versions have one for all, and possibly another for the last."""
+    """Widths of the layers from the bottom up; one number is that of all."""
     units = o["units"] if isinstance(o["units"], list) else [o["units"]]
     layers = o.get("layers") or len(units)
     if not 1 <= layers <= 1000:
@@ -205,7 +205,7 @@ def widths(o, path):
     units = units * layers if len(units) == 1 else units
     if len(units) != layers:
         raise Refusal(f"{path}: its options have {len(units)} widths for {layers} layers; it is damaged")
-    return units[:-1] + [o.get("last-units", units[-1])]
+    return units
 
 
 def export(path):

@@ -42,7 +42,7 @@ struct Row {
     std::string model;
     ig::Index words = 0, width = 0, epoch = 0;
     double train = 0, valid = 0;  ///< perplexities
-    std::string study = {};       ///< the field of a files::Study; empty in tables of earlier versions
+    std::string study = {};       ///< the field of a files::Study
 };
 
 using Report = std::function<void(const Row&)>;
@@ -132,7 +132,6 @@ void train_skip_gram(const Options& o, ig::Index width, const ig::text::Corpus& 
     }
 }
 
-constexpr const char* earlier_header = "model,words,width,epoch,train_perplexity,valid_perplexity";
 constexpr const char* header = "model,words,width,epoch,train_perplexity,valid_perplexity,study";
 
 void write_table(const std::string& path, const std::vector<Row>& rows) {
@@ -144,20 +143,15 @@ void write_table(const std::string& path, const std::vector<Row>& rows) {
     });
 }
 
-/// Reads a table that write_table wrote, of this version or an earlier one. Throws DataError with the line for
-/// anything else.
+/// Reads a table that write_table wrote. Throws DataError with the line for anything else.
 std::vector<Row> read_table(const std::string& path) {
     ig::file::LineReader lines(path);
     std::vector<Row> rows;
-    bool has_study = true;
     for (std::string_view line; lines.next(line);) {
-        if (lines.line() == 1 && (line == header || line == earlier_header)) {
-            has_study = line == header;
-            continue;
-        }
+        if (lines.line() == 1 && line == header) continue;
         const auto fields = files::csv_fields(line);
-        bool valid = lines.line() > 1 && fields.size() == (has_study ? 7u : 6u) &&
-                     (fields[0] == "tied" || fields[0] == "skip-gram");
+        bool valid =
+            lines.line() > 1 && fields.size() == 7 && (fields[0] == "tied" || fields[0] == "skip-gram");
         const auto number = [&](std::size_t field, bool whole) {
             const double x = (valid ? files::csv_number(fields[field]) : std::nullopt).value_or(0);
             valid = valid && x > 0 && (!whole || (x <= 1e15 && x == std::floor(x)));
@@ -174,7 +168,7 @@ std::vector<Row> read_table(const std::string& path) {
             throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
                                             ", expected a row of a table of embedding_dimension"));
         r.model = fields[0];
-        if (has_study) r.study = fields[6];
+        r.study = fields[6];
         rows.push_back(std::move(r));
     }
     return rows;
@@ -253,7 +247,7 @@ std::vector<Row> measure(const Options& o) {
     files::Outputs()
         .read("--train", train_path)
         .read("--valid", valid_path)
-        .write("--csv", o.csv, files::table("table of embedding_dimension", header, earlier_header))
+        .write("--csv", o.csv, files::table("table of embedding_dimension", header))
         .lock("--csv", o.csv)
         .write("--svg", o.svg, plot::kind())
         .check();

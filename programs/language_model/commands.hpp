@@ -42,13 +42,6 @@ template <class Command, class O> void declare_adaptation(Command& c, O& o, bool
              "training text, or some of it, for the gradient statistics of --dynamic rms and riemannian");
 }
 
-/// Declares the parts of a mixture.
-template <class Command, class O> void declare_mixture(Command& c, O& o) {
-    c.list("--mix-with", o.mix_with, "another model of the same vocabulary, or several, mixed in");
-    c.list("--mix-probabilities", o.mix_probabilities,
-           "file of the probabilities of the text's tokens by another program, mixed in, or several");
-}
-
 /// Options of `evaluate`; for those of --cache and --dynamic an empty optional means the default.
 struct EvaluateOptions {
     std::string model, text, precision = "fp32";
@@ -61,8 +54,6 @@ struct EvaluateOptions {
     std::optional<double> dynamic_rate, dynamic_decay, dynamic_table_rate;
     std::optional<ig::Index> dynamic_steps;
     std::optional<double> softmax_temperature;
-    std::vector<std::string> mix_with, mix_probabilities;
-    std::vector<double> mix_weight;
     bool json = false;
 
     template <class Command> void declare(Command& c) {
@@ -74,9 +65,6 @@ struct EvaluateOptions {
         declare_adaptation(c, *this, false);
         c.option("--softmax-temperature", softmax_temperature,
                  "the logits are divided by it; `tune` finds the best [1]");
-        declare_mixture(c, *this);
-        c.list("--mix-weight", mix_weight,
-               "weights of those models, then of those files, 0 to 1; the model has the rest");
         c.json(json);
     }
 };
@@ -93,7 +81,6 @@ struct TuneOptions {
     std::optional<ig::Index> dynamic_steps;
     ig::Index columns = 1;
     bool softmax_temperature = false;
-    std::vector<std::string> mix_with, mix_probabilities;
     bool json = false;
 
     template <class Command> void declare(Command& c) {
@@ -102,7 +89,6 @@ struct TuneOptions {
         declare_adaptation(c, *this, true);
         c.flag("--softmax-temperature", softmax_temperature,
                "find the temperature of the softmax, in place of the cache");
-        declare_mixture(c, *this);
         c.value("--columns", columns, "as for evaluate; 1 for the cache and --dynamic");
         c.json(json);
     }

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "../shared/threads.hpp"
+#include "adaptation.hpp"
 #include "commands.hpp"
-#include "mixing.hpp"
+#include "predictions.hpp"
+#include "report.hpp"
 
 namespace lm {
 
@@ -66,24 +68,17 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
     return trials->all().back().perplexity;
 }
 
-// Evaluates with a softmax temperature, a mixture with other predictions, or both.
-ig::Perplexity evaluate_mixed(const EvaluateOptions& o, LoadedModel& it, Probabilities probabilities,
-                              const ig::text::Corpus& corpus, ig::Index columns,
-                              std::optional<ig::Precision> packed, Report& report) {
-    const auto weights = all_weights(o);
-    const double temperature = o.softmax_temperature.value_or(1);
+// Evaluates with a softmax temperature.
+ig::Perplexity evaluate_tempered(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
+                                 ig::Index columns, Report& report) {
     Progress progress("evaluation", !o.json);
-    const auto go_on = shown_by(progress);
-    auto own = token_nats(it, corpus, columns, temperature, go_on);
-    const Mixture mixture =
-        mixture_of(o, it, std::move(own), std::move(probabilities), corpus, go_on, packed);
+    const auto nats = token_nats(it, corpus, columns, *o.softmax_temperature, shown_by(progress));
     progress.clear();
-    if (o.softmax_temperature) {
-        report.line("softmax     temperature " + exact(temperature));
-        report.values["softmax_temperature"] = temperature;
-    }
-    if (is_mixed(o)) report_mixture(report, mixture, weights);
-    return mixture.perplexity(weights);
+    report.line("softmax     temperature " + exact(*o.softmax_temperature));
+    report.values["softmax_temperature"] = *o.softmax_temperature;
+    ig::Perplexity p;
+    for (const double one : nats) p.add(one, 1);
+    return p;
 }
 
 }  // namespace
@@ -96,9 +91,7 @@ int evaluate(const EvaluateOptions& o) {
     require_dynamic(o);
     require_adaptation(o);
     require_columns(o.columns);
-    require_with(is_mixed(o), "--mix-with or --mix-probabilities", "--mix-weight", o.mix_weight);
-    require_not_adaptive(o, o.cache, o.softmax_temperature.has_value());
-    if (is_mixed(o)) all_weights(o);
+    require_not_adaptive(o.softmax_temperature.has_value(), o.cache, !o.dynamic.empty());
     if (o.softmax_temperature)
         ig::require("evaluate", "--softmax-temperature", *o.softmax_temperature, 0.01, 100);
     const bool dynamic = !o.dynamic.empty(), adaptive = o.cache || dynamic;
@@ -113,7 +106,6 @@ int evaluate(const EvaluateOptions& o) {
     const auto packed = o.precision == "fp32" ? std::nullopt : std::optional(precision_of(o.precision));
     auto file = read_model(o.model);
     const auto corpus = read_text(o.text, file.vocabulary);
-    auto probabilities = read_mixed(o, file.vocabulary, corpus);
     const Extent size = extent_of(corpus.size(), o.columns,
                                   dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
     const auto statistics = statistics_of(o, size.steps, file.vocabulary);
@@ -135,8 +127,8 @@ int evaluate(const EvaluateOptions& o) {
     if (adaptive) {
         p = evaluate_adaptively(o, it, corpus, statistics, report, without);
         count_characters(p, it.vocabulary);
-    } else if (is_mixed(o) || o.softmax_temperature) {
-        p = evaluate_mixed(o, it, std::move(probabilities), corpus, size.columns, packed, report);
+    } else if (o.softmax_temperature) {
+        p = evaluate_tempered(o, it, corpus, size.columns, report);
         count_characters(p, it.vocabulary);
     } else {
         Progress progress("evaluation", !o.json);

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdlib>
-#include <fstream>
-#include <isogloss/error.hpp>
 #include <isogloss/utf8.hpp>
 #include <optional>
 #include <string>
@@ -36,64 +34,34 @@ struct Row {
 inline std::string csv_field(const std::string& word) { return files::csv_text(ig::shown(word)); }
 
 /// The log of trainings: a row per epoch, each on disk at once. The column `run` distinguishes trainings in
-/// one file. A last column `subspace_distance` is there if a training in it had --subspace. Throws FileError if
-/// the file has another header.
+/// one file. Throws FileError if the file has another header.
 class Log {
 public:
     static constexpr const char* header =
         "run,epoch,rate,train_tokens,train_perplexity,valid_tokens,valid_perplexity,seconds,tokens_per_"
         "second,soft_term,gradient_norm,largest_gradient_norm,clipped_share,largest_row,largest_row_word,"
-        "tau_log_v,cpu_seconds";
+        "tau_log_v,cpu_seconds,subspace_distance";
 
-    /// The header with the column of --subspace.
-    static std::string wide_header() { return std::string(header) + ",subspace_distance"; }
-    /// A file with one of the two headers, which may be continued.
-    static files::Kind kind() {
-        return {"log of language_model", [](const std::string& path) {
-                    return files::begins_with(path, std::string(header) + '\n') || is_wide(path);
-                }};
-    }
+    static files::Kind kind() { return files::table("log of language_model", header); }
 
     /// `epochs`: how many the run has completed. Rows of this run for later epochs, left by a program that
-    /// was killed before its checkpoint, are removed, as is an incomplete row. `subspace`: the column of
-    /// --subspace is needed, and added to a log without it, empty in the rows so far.
-    Log(const std::string& path, std::string run, ig::Index epochs, bool subspace = false)
+    /// was killed before its checkpoint, are removed, as is an incomplete row.
+    Log(const std::string& path, std::string run, ig::Index epochs)
         : run_(std::move(run)),
-          csv_(
-              path, [&](std::string& text) { return adapted(text, subspace); },
-              [&](std::string_view row) { return !is_later(row, epochs); }) {}
+          csv_(path, header, [&](std::string_view row) { return !is_later(row, epochs); }) {}
 
     void append(const Row& r) const {
-        csv_.append([&](std::string_view found) {
-            // Another training may have added the column meanwhile, or begun the file anew without it.
-            const std::string distance = r.subspace ? exact(*r.subspace) : "";
-            return ig::message(
-                run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',', exact(r.train_perplexity),
-                ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',', exact(r.seconds), ',',
-                exact(static_cast<double>(r.train_tokens) / r.seconds), ',', exact(r.soft_term), ',',
-                exact(r.gradient_norm), ',', exact(r.largest_gradient_norm), ',', exact(r.clipped_share), ',',
-                exact(r.largest_row), ',', csv_field(r.largest_row_word), ',',
-                r.tau_log_v ? exact(*r.tau_log_v) : "", ',', exact(r.cpu_seconds),
-                found == wide_header() ? "," + distance : "");
-        });
+        csv_.append(
+            ig::message(run_, ',', r.epoch, ',', exact(r.rate), ',', r.train_tokens, ',',
+                        exact(r.train_perplexity), ',', r.valid_tokens, ',', exact(r.valid_perplexity), ',',
+                        exact(r.seconds), ',', exact(static_cast<double>(r.train_tokens) / r.seconds), ',',
+                        exact(r.soft_term), ',', exact(r.gradient_norm), ',', exact(r.largest_gradient_norm),
+                        ',', exact(r.clipped_share), ',', exact(r.largest_row), ',',
+                        csv_field(r.largest_row_word), ',', r.tau_log_v ? exact(*r.tau_log_v) : "", ',',
+                        exact(r.cpu_seconds), ',', r.subspace ? exact(*r.subspace) : ""));
     }
 
 private:
-    static bool is_wide(const std::string& path) {
-        return !path.empty() && files::exists(path) && files::begins_with(path, wide_header() + '\n');
-    }
-    // The header of the text, to which the column of --subspace is added if it is wanted.
-    static std::string adapted(std::string& text, bool wanted) {
-        if (!wanted && !text.starts_with(wide_header() + '\n')) return header;
-        const std::string narrow = std::string(header) + '\n';
-        if (!text.starts_with(narrow)) return wide_header();
-        std::string wide = wide_header() + '\n';
-        for (std::size_t at = narrow.size(), end = 0; (end = text.find('\n', at)) != std::string::npos;
-             at = end + 1)
-            wide.append(text, at, end - at) += ",\n";
-        text = std::move(wide);
-        return wide_header();
-    }
     bool is_later(std::string_view row, ig::Index epochs) const {
         if (!row.starts_with(run_ + ",")) return false;
         return std::strtoll(std::string(row.substr(run_.size() + 1)).c_str(), nullptr, 10) > epochs;
@@ -102,19 +70,5 @@ private:
     std::string run_;
     files::CsvLog csv_;
 };
-
-/// Throws FileError for a log of another version, with other columns.
-inline void refuse_earlier_log(const std::string& path) {
-    const auto status = path.empty() ? std::nullopt : ig::file::file_status(path);
-    if (!status || !S_ISREG(status->st_mode)) return;  // a pipe would be waited for
-    std::ifstream in(path);
-    std::string line;
-    if (std::getline(in, line) && line != Log::header && line != Log::wide_header() &&
-        line.starts_with("run,epoch,rate,train_tokens,"))
-        throw ig::FileError(
-            ig::message("'", path,
-                        "' is a log of another version of this program, which has other columns "
-                        "than this one; it was left unchanged. Give --log another name"));
-}
 
 }  // namespace lm

@@ -282,27 +282,9 @@ inline Options from_json(const nlohmann::json& j, const std::string& where) {
         if (!taken) {
             throw ig::FileError(ig::message(
                 where, ": the option '", name, "' is stored as ", brief(*at),
-                ", which is not a valid value; the file is from another version of this program"));
+                ", which is not a valid value; the file is damaged or of another version of this program"));
         }
     });
-    // Earlier versions had one width for all layers, and some of them another for the last.
-    if (const auto last = j.find("last-units"); last != j.end()) {
-        if (!is_one<ig::Index>(*last) || o.units.size() != 1 || !o.layers || *o.layers < 1 ||
-            *o.layers > most_size)
-            throw ig::FileError(
-                ig::message(where, ": the options 'layers', 'units' and 'last-units' are stored as ",
-                            j.value("layers", nlohmann::json()).dump(), ", ", to_json(o.units).dump(),
-                            " and ", last->dump(), ", which are not valid widths of layers"));
-        o.units.resize(static_cast<std::size_t>(*o.layers), o.units[0]);
-        o.units.back() = last->get<ig::Index>();
-        even(o.units);
-    }
-    if (!j.contains("shards")) o.shards = 1;  // and batches in one piece
-    // Earlier versions stored a flag in place of `target`, and held the target constant unless it was set.
-    if (!j.contains("target")) {
-        const auto flag = j.find("differentiate-target");
-        o.target = flag != j.end() && *flag == true ? "differentiated" : "held";
-    }
     return o;
 }
 

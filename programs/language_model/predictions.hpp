@@ -11,6 +11,14 @@
 
 namespace lm {
 
+/// Throws UsageError if a temperature is combined with the cache or --dynamic.
+inline void require_not_adaptive(bool tempered, bool cache, bool dynamic) {
+    if (tempered && (cache || dynamic))
+        throw ig::UsageError(ig::message("--softmax-temperature is given with ",
+                                         cache ? "the cache" : "--dynamic",
+                                         ", expected one of the two; leave one of them out"));
+}
+
 /// The mean of -log softmax(o / T) over the tokens of a text, as a function of β = 1/T, and two derivatives.
 ///
 ///     f = log Σ_v exp(β o_v) - β o_y,   f' = E[o] - o_y,   f'' = Var[o],   under p = softmax(β o)
@@ -87,10 +95,9 @@ template <class GoOn> std::vector<double> token_nats(LoadedModel& it, const ig::
     return nats;
 }
 
-/// A temperature, and -log p of a text under it.
+/// A temperature, and the mean of -log p of a text under it.
 struct Tempered {
-    double temperature = 1;
-    std::vector<double> nats;  ///< of each token
+    double temperature = 1, nats = 0;
 };
 
 /// The temperature of least cross-entropy on a text, by Newton's method from 1, until the next step is
@@ -99,15 +106,12 @@ struct Tempered {
 template <class Note, class GoOn> Tempered tune_temperature(LoadedModel& it, const ig::text::Corpus& corpus,
                                                             ig::Index columns, Note&& note, GoOn&& go_on) {
     Tempered best;
-    double beta = 1, least = 0;
+    double beta = 1;
     for (int pass = 0; pass < 20; ++pass) {
         AtTemperature f;
-        auto nats = token_nats(it, corpus, columns, 1 / beta, go_on, &f);
+        token_nats(it, corpus, columns, 1 / beta, go_on, &f);
         note(1 / beta, f.nats);
-        if (pass == 0 || f.nats < least) {
-            least = f.nats;
-            best = {1 / beta, std::move(nats)};
-        }
+        if (pass == 0 || f.nats < best.nats) best = {1 / beta, f.nats};
         const double promised = f.curvature > 0 ? f.slope * f.slope / (2 * f.curvature) : 0;
         if (!(promised > 1e-6)) break;
         // Within a factor of 2, and the range of --softmax-temperature.

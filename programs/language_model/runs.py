@@ -58,15 +58,14 @@ class Run:
 
     def hours(self):
         """Core-hours of the training, and its log."""
-        log, epochs = self.log(), stored_epochs(self.model + '.train')
-        if len(log) != epochs:
-            raise Failed(f"found {len(log)} epochs in '{self.base}.csv', expected the {epochs} of the training in '{self.model}.train': core-hours "
-                         'are the sum of its seconds. Put the whole log of the training there')
+        log = self.log()
         return sum(seconds for _, _, seconds in log) / 3600, log
 
     def check(self):
-        """A model without its training state would be retrained and overwritten; without its log its hours are unknown."""
-        for there, missing in [(self.model, self.model + '.train'), (self.model + '.train', self.base + '.csv')]:
+        """A model without its training state would be retrained and overwritten; without its log its hours are unknown, and without the
+        output it was not begun here, with these options."""
+        state = self.model + '.train'
+        for there, missing in [(self.model, state), (state, self.base + '.csv'), (state, self.base + '.out')]:
             if os.path.exists(there) and not os.path.exists(missing):
                 raise Refused(f"found '{there}' without '{missing}', expected both or neither. Put the file beside it, or remove "
                               f"'{self.base}.*' to start over")
@@ -166,15 +165,6 @@ class Pool:
             print(f"{script}: {len(self.failed)} of {len(runs)} runs failed, see above: {', '.join(run.title for run in self.failed)}. The "
                   'same call continues with them', file=sys.stderr)
         return 1 if self.failed else 0
-
-
-def stored_epochs(path):
-    """How many epochs a training state has behind it."""
-    with open(path, 'rb') as f:
-        length, = struct.unpack('<Q', f.read(8))
-        begin, _ = json.loads(f.read(length))['state/epoch']['data_offsets']
-        f.seek(8 + length + begin)
-        return struct.unpack('<Q', f.read(8))[0] - 1
 
 
 def precision_of(program, *options):

@@ -52,8 +52,7 @@ std::set<std::string> fixed_options(const Options& o) {
 }
 
 /// The options of this run: those of the command line override a preset, which overrides those of the model or
-/// system to start from, or the defaults. A training that is resumed keeps those stored: its own preset changes
-/// none, and another none of Kind::run. The table takes the width of given word vectors.
+/// system to start from, or the defaults. A training that is resumed keeps those stored. The table takes the width of given word vectors.
 Options resolve(const Options& given, const std::set<std::string>& named, const Options* stored,
                 const StartValues& from, ig::Index ranks) {
     std::optional<Options> start;
@@ -66,12 +65,15 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
                                          ig::in_quotes(stored->train), ", not with --corpus ", given.corpus,
                                          " alone; leave --corpus out"));
     if (!given.corpus.empty()) o.corpus = given.corpus;
-    const bool preset = !given.preset.empty() && !(stored && stored->preset == given.preset);
+    const bool preset = !given.preset.empty() && !stored;
+    if (stored && !given.preset.empty() && stored->preset != given.preset)
+        throw ig::UsageError("--resume: '", given.model, ".train' was begun ",
+                             stored->preset.empty() ? "without --preset" : "with --preset " + stored->preset,
+                             ", not with --preset ", given.preset, "; leave --preset out");
     if (preset) {
-        if (!stored && o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
+        if (o.corpus.empty() && given.train.empty()) o.corpus = "ptb";
         apply_preset(o, given.preset, o.corpus);
         if (named.contains("units") && !named.contains("embedding")) o.embedding = 0;
-        if (stored) o.epochs = stored->epochs, o.patience = stored->patience;
     }
     if (given.units.size() > 1 && !named.contains("layers")) o.layers.reset();  // the list gives their number
     if (start || preset) {  // named options replace equivalent ones there
@@ -89,12 +91,7 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
     if (named.contains("keep") && std::isnan(o.keep))  // not a preset's, which leaves it open in this way
         throw ig::UsageError("--keep is nan, expected a number above 0 and at most 1");
     if (stored && o.precision == "auto") o.precision = stored->precision;
-    if (stored && preset && !named.contains("epsilon"))
-        o.epsilon = stored->epsilon;               // presets of before had 0
-    if (preset && !named.contains("head-bias")) {  // presets of 0.1.0 had none
-        if (stored) o.head_bias = stored->head_bias;
-        else if (start) o.head_bias = start->head_bias;
-    }
+    if (preset && start && !named.contains("head-bias")) o.head_bias = start->head_bias;
     if (from.vectors && !start && !named.contains("embedding")) o.embedding = from.vectors->dimension;
     if (ranks > 0 && !named.contains("threads")) o.threads = 1;  // the ranks share the cores
     settle(o, o.train.empty() && o.corpus.empty(), ranks);
@@ -105,38 +102,6 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
         throw ig::UsageError(ig::message("--resume: '", given.model, ".train' was begun with other options: ",
                                          differ, ". Leave them out, or start over without --resume"));
     return o;
-}
-
-/// Throws UsageError if a call that names a preset continues a training that the call would not begin: one with
-/// options that were given then and are not given now, or with the preset of an earlier version. What presets of 0.1.0
-/// had otherwise is the training's.
-void require_of_preset(Options given, std::set<std::string> named, const Options& stored) {
-    if (given.preset.empty()) return;
-    auto differ = differences(given, stored, {"start-from", "start", "vectors"});
-    if (differ.empty()) {
-        if (!stored.start_from.empty() || !stored.start.empty() || !stored.vectors.empty()) return;
-        if (given.corpus.empty() && given.train.empty())
-            given.corpus = stored.corpus, given.train = stored.train, given.valid = stored.valid;
-        if (given.precision == "auto" || !named.contains("precision")) given.precision = stored.precision;
-        named.insert({"train", "valid", "precision"});
-        Options fresh;
-        try {
-            fresh = resolve(given, named, nullptr, {}, 0);
-        } catch (const ig::UsageError&) {
-            return;  // no training could begin so
-        }
-        auto which = fixed_options(fresh);
-        for (const char* name : {"epochs", "patience", "runaway"})
-            if (!named.contains(name)) which.insert(name);
-        for (const char* name : {"head-bias", "epsilon"})
-            if (!named.contains(name)) which.erase(name);
-        which.erase("shards");  // their default is by the number of ranks
-        differ = differences(fresh, stored, which);
-    }
-    if (!differ.empty())
-        throw ig::UsageError(ig::message("--resume: '", given.model, ".train' is not of --preset ",
-                                         given.preset, " alone: ", differ,
-                                         ". Give the same options again, or leave ", "--preset out"));
 }
 
 /// Throws if a new training names an option that has no effect with the others.
@@ -232,7 +197,6 @@ void require_nothing_lost(const std::string& model, const std::string& state) {
     const auto stored = stored_options(file);
     const auto epochs = stored.epochs;
     const bool stopped =
-        file.find("state/health/validation") &&  // not in files of earlier versions
         stop_of(stored, epoch, file.scalar<std::uint64_t>("state/best_epoch"),
                 file.scalar<double>("state/best"), file.scalar<double>("state/health/validation"),
                 stored_vocabulary(file).size()) != Stop::none;
@@ -282,9 +246,7 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
         o.precision = bf16 == std::byte{1} ? "bf16" : "fp32";
         require_utf8(o);
         if (!file) require_effect(o, named);
-        if (file) require_of_preset(given, named, *stored);
         if (ranks.first()) {
-            refuse_earlier_log(o.log);
             require_outputs(o);
             if (!file && given.resume && files::has_content(given.model))
                 throw ig::FileError(ig::message("--resume: '", given.model, "' exists, but no training in '",

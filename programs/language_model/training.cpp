@@ -75,13 +75,16 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
     checkpoint_.counter("train_checksum", state_.train_checksum)
         .counter("valid_checksum", state_.valid_checksum);
     best_.model(g_).text("vocabulary", state_.vocabulary);
-    if (from) load(*from);
-    else start(values);
-    if (!from) checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
+    checkpoint_.state("health", health_).number("cpu_seconds", state_.cpu_seconds);
+    if (from) {
+        checkpoint_.load(*from);
+        require_same_texts();
+    } else {
+        start(values);
+    }
     stepped_ = state_.epoch > 1 || state_.batch > 0;
     if (o_.subspace && ranks_.first()) subspace_.emplace(g_.parameter("E"), g_.parameter("softmax.W"));
-    if (ranks_.first())
-        log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1, o_.subspace);
+    if (ranks_.first()) log_.emplace(o_.log, state_.run, static_cast<ig::Index>(state_.epoch) - 1);
     introduce();
 }
 
@@ -92,18 +95,6 @@ void Training::start(const StartValues& values) {
                                             ig::io::Restore::parameters);
     if (values.system) start_as(*values.system, g_, o_);
     if (values.vectors) started_ = start_table(g_.parameter("E"), *values.vectors, vocabulary_, o_.vectors);
-}
-
-// Files of earlier versions have no health or no computing time; both then start from zero on resuming.
-void Training::load(const ig::io::Safetensors& from) {
-    const bool has_health = from.find("state/health/steps") != nullptr,
-               has_cpu_seconds = from.find("state/cpu_seconds") != nullptr;
-    if (has_health) checkpoint_.state("health", health_);
-    if (has_cpu_seconds) checkpoint_.number("cpu_seconds", state_.cpu_seconds);
-    checkpoint_.load(from);
-    if (!has_health) checkpoint_.state("health", health_);
-    if (!has_cpu_seconds) checkpoint_.number("cpu_seconds", state_.cpu_seconds);
-    require_same_texts();
 }
 
 ig::text::Vocabulary Training::make_vocabulary(const ig::io::Safetensors* from,

@@ -4,8 +4,8 @@
 #include <array>
 #include <functional>
 #include <isogloss/distributed/data_parallel.hpp>
-#include <isogloss/io.hpp>
 #include <isogloss/geometry/subspace_monitor.hpp>
+#include <isogloss/io.hpp>
 #include <optional>
 #include <string>
 
@@ -58,7 +58,6 @@ public:
 private:
     ig::text::Vocabulary make_vocabulary(const ig::io::Safetensors* from, const StartValues& start) const;
     ig::text::Corpus read_train();
-    void load(const ig::io::Safetensors& from);
     void start(const StartValues& values);
     void require_same_texts() const;
     void introduce();

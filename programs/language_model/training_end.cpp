@@ -15,25 +15,16 @@ void Training::explain(Stop why) {
                   << " without a new best. To continue: --resume with another --patience" << std::endl;
         return;
     }
-    const auto longest = longest_row(g_.parameter("E").values());
     const double perplexity = std::exp(health_.validation);
-    const double reach = o_.temperature * std::log(static_cast<double>(vocabulary_.size()));
     std::cout << "it has run away. The validation\nperplexity is " << perplexity_in_words(perplexity);
     if (!std::isfinite(perplexity)) std::cout << ", expected a finite one";
     else if (is_hopeless(o_, health_.validation, vocabulary_.size()))
-        std::cout << ", above 1000 V, where equal probabilities of all V = " << grouped(vocabulary_.size())
-                  << " types would give V";
+        std::cout << ", above 1000 times the " << grouped(vocabulary_.size()) << " types";
     else
         std::cout << ", more than " << exact(o_.runaway) << " times the best, "
                   << fixed(std::exp(state_.best), 2) << " of epoch " << state_.best_epoch;
-    std::cout << "; the longest word vector\nhas |e|^2 = " << fixed(longest.square, 1) << " ("
-              << ig::in_quotes(vocabulary_.word(longest.word)) << "). ";
-    if (o_.loss != "ce" && o_.target == "held")
-        std::cout << "The soft target is held constant and read off that table: once |e|^2\nnears tau ln V = "
-                  << fixed(reach, 1)
-                  << " it asks for ever longer vectors. Begin again with\n--target differentiated, or with a "
-                     "lower --rate or --gamma.";
-    else std::cout << "Begin again with a lower --rate or " << (o_.clip > 0 ? "--clip." : "with --clip.");
+    std::cout << ". Begin again with a lower --rate or " << (o_.clip > 0 ? "--clip" : "with --clip")
+              << (o_.loss != "ce" && o_.target == "held" ? ", or with --target differentiated." : ".");
     if (std::isfinite(perplexity)) std::cout << " To continue nevertheless: --resume --runaway 0";
     std::cout << std::endl;
 }
@@ -44,8 +35,8 @@ std::string Training::without_best() const {
                        o_.model, "' was not written.");
 }
 
-// The training has come to a number that is not finite, as `error`, a message of the library, says. With several
-// ranks, others are in the midst of a step: all are ended.
+// The training has come to a number that is not finite, as `error` says. With several ranks, others are in the midst of a
+// step: all are ended.
 int Training::diverged(const std::string& error) {
     const std::string model =
         state_.best_epoch == 0
@@ -69,28 +60,16 @@ int Training::diverged(const std::string& error) {
     return status == 0 ? 3 : status;
 }
 
-// Evaluates the best model, and refuses a worse one that was put in its place. Its validation is that of its epoch up
-// to the last digits, which depend on the number of threads and ranks. It is better if an earlier run was killed after it
-// had written the model of an epoch and before its FILE.train.
+// Evaluates the best model.
 int Training::finish_run() {
-    constexpr double most = 1e-4;  // nats a token
-    ranks_.barrier();              // wait until the first has written the best model
+    ranks_.barrier();  // wait until the first has written it
     ig::io::Checkpoint().model(g_).load(ig::io::widened(ig::io::Safetensors::open(o_.model)),
                                         ig::io::Restore::parameters);
     const auto of = [this](const ig::text::Corpus& corpus) {
         return perplexity(corpus, [](auto...) { return interrupt::wanted == 0; });
     };
     const auto valid = of(valid_);
-    if (valid && !(valid->nats() <= state_.best + most))
-        throw ig::FileError(ig::message(
-            "'", o_.model, "' is not the best model of this training: it has ", fixed(valid->nats(), 5),
-            " nats a token on the validation text, expected ", fixed(state_.best, 5), " of epoch ",
-            state_.best_epoch, "; restore it, or start over without --resume"));
-    std::cout << "\nThe best model, of "
-              << (valid && valid->nats() < state_.best - most
-                      ? ig::message("an epoch after the last in '", o_.model, ".train'")
-                      : ig::message("epoch ", state_.best_epoch))
-              << ", is in '" << o_.model << "'.\n";
+    std::cout << "\nThe best model, of epoch " << state_.best_epoch << ", is in '" << o_.model << "'.\n";
     const auto report = [this](const char* title, const Text& text, const ig::text::Corpus& corpus,
                                const std::optional<ig::Perplexity>& p) {
         if (p)

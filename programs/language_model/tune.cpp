@@ -1,4 +1,4 @@
-/// @file tune.cpp  The best cache, dynamic evaluation, temperature or mixture on a validation text.
+/// @file tune.cpp  The best cache, dynamic evaluation or temperature on a validation text.
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "../shared/threads.hpp"
+#include "adaptation.hpp"
 #include "commands.hpp"
-#include "mixing.hpp"
+#include "predictions.hpp"
+#include "report.hpp"
 
 namespace lm {
 
@@ -319,60 +321,41 @@ void tune_dynamic(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus&
     report_edges(report, tried);
 }
 
-// Tunes the temperature of the softmax, then the mixture weights under it, or one of the two.
-void tune_mixture(const TuneOptions& o, LoadedModel& it, Probabilities probabilities,
-                  const ig::text::Corpus& corpus, ig::Index columns, Report& report) {
+void tune_softmax(const TuneOptions& o, LoadedModel& it, const ig::text::Corpus& corpus, ig::Index columns,
+                  Report& report) {
     Progress progress("pass", !o.json);
-    const auto go_on = [&](ig::Index done, ig::Index all) {
-        progress.update(done, all, [] { return std::string(); });
-        return true;
-    };
-    std::string setting;
-    Tempered own;
-    if (o.softmax_temperature) {
-        report.line(ig::message("softmax     by Newton's method, in ", counted(columns, "column"),
-                                ", a line end fed first"));
-        own = tune_temperature(
-            it, corpus, columns,
-            [&](double temperature, double nats) {
-                progress.clear();
-                report.line(ig::message("            temperature ", fixed(temperature, 4), ": perplexity ",
-                                        fixed(std::exp(nats), 2)));
-                report.values["trials"].push_back(
-                    {{"softmax_temperature", temperature}, {"perplexity", std::exp(nats)}});
-            },
-            go_on);
-        setting = "--softmax-temperature " + exact(own.temperature);
-    } else {
-        own.nats = token_nats(it, corpus, columns, 1, go_on);
-    }
-    const Mixture mixture = mixture_of(o, it, std::move(own.nats), std::move(probabilities), corpus, go_on);
+    report.line(ig::message("softmax     by Newton's method, in ", counted(columns, "column"),
+                            ", a line end fed first"));
+    const Tempered best = tune_temperature(
+        it, corpus, columns,
+        [&](double temperature, double nats) {
+            progress.clear();
+            report.line(ig::message("            temperature ", fixed(temperature, 4), ": perplexity ",
+                                    fixed(std::exp(nats), 2)));
+            report.values["trials"].push_back(
+                {{"softmax_temperature", temperature}, {"perplexity", std::exp(nats)}});
+        },
+        [&](ig::Index done, ig::Index all) {
+            progress.update(done, all, [] { return std::string(); });
+            return true;
+        });
     progress.clear();
-    std::vector<double> weights = {1};
-    if (is_mixed(o)) {
-        weights = mixture.best_weights();
-        report_mixture(report, mixture, weights);
-        for (const auto& path : o.mix_with)
-            setting += (setting.empty() ? "" : " ") + ("--mix-with " + shell_word(path));
-        for (const auto& path : o.mix_probabilities)
-            setting += (setting.empty() ? "" : " ") + ("--mix-probabilities " + shell_word(path));
-        setting += " --mix-weight";
-        for (std::size_t k = 1; k < weights.size(); ++k) setting += " " + exact(weights[k]);
-    }
-    report_best(report, ig::message(setting, " --columns ", o.columns), mixture.perplexity(weights).value());
+    report_best(report,
+                ig::message("--softmax-temperature ", exact(best.temperature), " --columns ", o.columns),
+                std::exp(best.nats));
 }
 
 }  // namespace
 
 int tune(const TuneOptions& o) {
     program::use_threads("tune", o.threads);
-    const bool dynamic = !o.dynamic.empty(), mixed = o.softmax_temperature || is_mixed(o);
+    const bool dynamic = !o.dynamic.empty(), tempered = o.softmax_temperature;
     const bool cache = !(o.cache_window.empty() && o.cache_flatness.empty() && o.cache_weight.empty());
     require_dynamic(o);
     require_adaptation(o);
     require_columns(o.columns);
-    require_not_adaptive(o, cache, o.softmax_temperature);
-    if (!mixed && o.columns != 1)
+    require_not_adaptive(tempered, cache, dynamic);
+    if (!tempered && o.columns != 1)
         throw ig::UsageError(
             ig::message("--columns is ", o.columns, ", expected 1 with ", dynamic ? "--dynamic" : "the cache",
                         ": what a word adapts the model to is the text right before the next"));
@@ -390,7 +373,6 @@ int tune(const TuneOptions& o) {
                                  " with --dynamic: above it no rate would have a finite perplexity");
     auto file = read_model(o.model);
     const auto corpus = read_text(o.text, file.vocabulary);
-    auto probabilities = read_mixed(o, file.vocabulary, corpus);
     const Extent size = extent_of(corpus.size(), o.columns,
                                   dynamic ? segment_of(o.dynamic_steps, corpus) : file.options.bptt);
     const auto statistics = statistics_of(o, size.steps, file.vocabulary);
@@ -400,7 +382,7 @@ int tune(const TuneOptions& o) {
     report.line("text        " + describe(corpus, o.text));
     report.values["text"] = counts_of(corpus);
     report.values["trials"] = Json::array();
-    if (mixed) tune_mixture(o, it, std::move(probabilities), corpus, size.columns, report);
+    if (tempered) tune_softmax(o, it, corpus, size.columns, report);
     else if (dynamic) tune_dynamic(o, it, corpus, statistics, cache, report);
     else tune_cache(o, it, corpus, report);
     report.finish();

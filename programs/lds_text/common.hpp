@@ -61,8 +61,7 @@ inline double peak_memory() {
 inline constexpr const char* fit_header =
     "iteration,log_likelihood,above_static,radius,noise_factor,seconds,pseudo_counts,states,ssid_lags,"
     "dev_log_likelihood,dev_above_static,dev_perplexity";
-inline constexpr const char *rnn_header = "epoch,rate,train,valid,test,seconds,words,vocabulary",
-                            *earlier_rnn_header = "epoch,rate,train,valid,test,seconds";
+inline constexpr const char* rnn_header = "epoch,rate,train,valid,test,seconds,words,vocabulary";
 
 /// Kinds of files that the program may overwrite.
 inline files::Kind model_kind() {

@@ -262,12 +262,12 @@ inline System resumed(const FitCommand& o, const Candidate& c, const lds::LagMom
         throw ig::DataError(ig::message(
             "'", o.model, "' was begun ", it.notes["lds_text.sentences"] == "1" ? "with" : "without",
             " --sentences, but these counts are of the other kind; resume with the same options"));
-    // Files of 0.1.0 have no checksum; one of counts and one of a text (--matrix-free) cannot be compared.
+    // One of counts and one of a text (--matrix-free) cannot be compared.
     const std::string pairs = counted.checksum(o.em_lags.value_or(default_em_lags));
-    const auto begun = it.notes.find("lds_text.pairs");
-    if (begun != it.notes.end() && begun->second != pairs && begun->second[0] == pairs[0])
+    const std::string& begun = it.notes["lds_text.pairs"];
+    if (begun != pairs && begun.substr(0, 1) == pairs.substr(0, 1))
         throw ig::DataError(
-            ig::message("'", o.model, "' was begun with ", begun->second, ", but this call reads ", pairs,
+            ig::message("'", o.model, "' was begun with ", begun, ", but this call reads ", pairs,
                         " with the same word frequencies; resume with the text it was ", "begun with"));
     it.notes["lds_text.pairs"] = pairs;
     it.log_likelihoods.resize(std::min(it.log_likelihoods.size(), iteration));

@@ -221,7 +221,7 @@ void RnnCommand::declare(CLI::App& command) {
 void RnnCommand::require_effect(const CLI::App& command) const {
     if (model.empty()) without(command, "at a random start", {"--rms", "--gain", "--power"});
     else without(command, "with --model, whose values are taken", {"--init"});
-    if (!model.empty() && epsilon == 0 && !resume)  // earlier versions accepted it
+    if (!model.empty() && epsilon == 0)
         without(command, "with --model and without --epsilon: nothing is random", {"--seed"});
     if (save.empty()) without(command, "without --save", {"--overwrite", "--checkpoint-every"});
 }

@@ -37,11 +37,6 @@ struct Log {
         std::string_view line;
         const bool any = lines.next(line);
         of_network = any && line == rnn_header;
-        if (any && line == earlier_rnn_header)
-            throw ig::DataError(ig::message(path,
-                                            ": this is a log of an earlier version of `lds_text rnn`, which "
-                                            "does not say over which words "
-                                            "its perplexities are; make it again with this version"));
         if (!any || !(of_network || line.starts_with("iteration,log_likelihood,above_static,")))
             throw ig::DataError(
                 ig::message(path, ": this is not a log of `lds_text fit --log` or `rnn --log`"));

@@ -96,18 +96,6 @@ files::Kind network_kind() {
             }};
 }
 
-/// Throws FileError for a log of an earlier version, which does not name the vocabulary.
-void refuse_earlier_log(const std::string& path) {
-    const auto status = path.empty() ? std::nullopt : ig::file::file_status(path);
-    if (status && S_ISREG(status->st_mode) &&
-        files::begins_with(path, std::string(earlier_rnn_header) + '\n'))
-        throw ig::FileError(
-            ig::message("'", path,
-                        "' is a log of an earlier version of this program, which does not say over "
-                        "which words its perplexities are; it was left unchanged. Give --log "
-                        "another name"));
-}
-
 /// In a log, the perplexities of a test text that has become another: only that of the best epoch is known.
 void retest(const std::string& path, std::uint64_t best_epoch, double perplexity) {
     if (path.empty() || !files::exists(path)) return;
@@ -273,11 +261,6 @@ private:
     /// Reads the best network into the one in training.
     void load_best() {
         const auto file = ig::io::Safetensors::open(o_.save);
-        if (file.find("rnn.W")) {  // of an earlier version: brought into the form that language_model reads
-            ig::io::Checkpoint().model(network_.g).load(file, ig::io::Restore::parameters);
-            keep_best();
-            return;
-        }
         best_network_->load(file);
         for (auto* p : network_.g.parameters()) std::copy_n(of_best(*p), p->size(), p->value);
     }
@@ -297,10 +280,7 @@ private:
         load_best();
         retested_ = test_ && begun != settings();
         const double tested = retested_ ? perplexity(*test_) : 0;
-        const bool timed = file.find("state/seconds") != nullptr;  // not in files of earlier versions
-        if (timed) checkpoint_.number("seconds", seconds_);
         checkpoint_.load(file);
-        if (!timed) checkpoint_.number("seconds", seconds_);
         if (!retested_) return;
         at_best_ = tested;
         retest(o_.log, best_epoch_, at_best_);
@@ -403,7 +383,6 @@ int rnn(const RnnCommand& o) {
         files::Outputs().write_unmarked("--save", o.save, true).check();  // its folder, for the lock
         lock.emplace("--save", o.save);
     }
-    refuse_earlier_log(o.log);
     files::Outputs outputs;
     outputs.read("--train", o.train)
         .read("--valid", o.valid)

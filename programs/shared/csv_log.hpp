@@ -8,9 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
-#include <concepts>
 #include <cstring>
-#include <fstream>
 #include <isogloss/error.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <optional>
@@ -67,18 +65,12 @@ public:
     CsvLog() = default;
 
     /// Keeps the existing rows for which `keeps(row)` is true. An incomplete row, left by a program that was
-    /// killed, is removed. An empty path means no file. `adapt(text)` is given the text of the file, "" if there is
-    /// none, and may replace a header and rows of another version in it; it returns the header.
-    template <std::invocable<std::string&> Adapt, class Keeps>
-    CsvLog(std::string path, Adapt&& adapt, Keeps&& keeps) : path_(std::move(path)) {
-        std::string text;
-        if (path_.empty()) {
-            header_ = adapt(text) + "\n";
-            return;
-        }
+    /// killed, is removed. An empty path means no file.
+    template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
+        : path_(std::move(path)), header_(header + "\n") {
+        if (path_.empty()) return;
         const Turn turn(*this);
-        const std::string before = text = ig::file::InputFile(path_).read_all();
-        header_ = adapt(text) + "\n";
+        const std::string text = ig::file::InputFile(path_).read_all();
         if (!text.empty() && !text.starts_with(header_))
             throw ig::FileError(
                 ig::message("'", path_, "' exists and is not a log of this program; it was left unchanged. ",
@@ -89,36 +81,23 @@ public:
             const std::string_view row(text.data() + at, end - at);
             if (keeps(row)) kept.append(row) += '\n';
         }
-        if (kept == before) return;
+        if (kept == text) return;
         ig::file::OutputFile out(path_);
         out.write(kept);
         out.commit();
     }
-    /// The same with one header.
-    template <class Keeps> CsvLog(std::string path, const std::string& header, Keeps&& keeps)
-        : CsvLog(
-              std::move(path), [&](std::string&) { return header; }, std::forward<Keeps>(keeps)) {}
 
     /// Whether there is a file.
     explicit operator bool() const { return !path_.empty(); }
 
     /// Appends a row, given without its line end.
     void append(const std::string& row) const {
-        append([&](std::string_view) { return row; });
-    }
-    /// Appends the row that `make(header)` returns for the header that the file has now.
-    template <std::invocable<std::string_view> Make> void append(Make&& make) const {
         if (path_.empty()) return;
         const Turn turn(*this);
         struct stat before = {}, now = {};
         ::fstat(turn.file, &before);
-        std::string header;
-        std::ifstream in(path_);
-        std::getline(in, header);
-        const bool empty = before.st_size == 0;  // the file may have been removed
         const std::string line =
-            empty ? header_ + make(std::string_view(header_).substr(0, header_.size() - 1)) + "\n"
-                  : make(header) + "\n";
+            (before.st_size == 0 ? header_ : "") + row + "\n";  // it may have been removed
         std::size_t put = 0;
         int error = 0;
         while (put < line.size() && error == 0) {

@@ -60,12 +60,9 @@ struct Kind {
     std::function<bool(const std::string&)> recognises;
 };
 
-/// A table or log with this first line, or with that of an earlier version.
-inline Kind table(std::string name, const std::string& header, const std::string& earlier = {}) {
-    return {std::move(name), [header, earlier](const auto& path) {
-                return begins_with(path, header + "\n") ||
-                       (!earlier.empty() && begins_with(path, earlier + "\n"));
-            }};
+/// A table or log with this first line.
+inline Kind table(std::string name, const std::string& header) {
+    return {std::move(name), [header](const auto& path) { return begins_with(path, header + "\n"); }};
 }
 
 /// The files of one call, each under the option that names it; an empty name is an option that is not given.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdio>
 #include <isogloss/error.hpp>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/file/input_file.hpp>
@@ -22,7 +21,7 @@ namespace ig = isogloss;
 /// without commas and quotes.
 class Study {
 public:
-    /// The study of a field; the empty field is that of a row that says nothing.
+    /// The study of a field.
     static Study read(std::string_view field) {
         Study s;
         for (std::size_t begin = 0; begin < field.size();) {
@@ -50,7 +49,6 @@ public:
                    ig::file::hex16(ig::file::hash_bytes(ig::file::InputFile(path).read_all())));
     }
 
-    bool empty() const { return values_.empty(); }
     std::string field() const {
         std::string out;
         for (const auto& [name, value] : values_) out += (out.empty() ? "" : " ") + name + "=" + value;
@@ -72,23 +70,15 @@ private:
 };
 
 /// Throws DataError if a row of the table --csv is of another study: if `differences(row, its study)`, what it has
-/// differently, is not empty. Says on stderr if a row does not tell its study.
+/// differently, is not empty.
 template <class Rows, class Differences>
 void require_same_study(const std::string& csv, const Rows& rows, Differences&& differences) {
-    bool silent = false;
     for (const auto& row : rows) {
         const auto study = Study::read(row.study);
         if (const std::string found = differences(row, study); !found.empty())
             throw ig::DataError(ig::message("--csv '", csv, "' has rows of another study: ", found,
                                             ". Give --csv another name, or the options of the table"));
-        silent = silent || study.empty();
     }
-    if (silent)
-        std::fprintf(
-            stderr,
-            "'%s' has rows of an earlier version, without their options; they are taken for rows of this "
-            "study\n",
-            csv.c_str());
 }
 
 }  // namespace files

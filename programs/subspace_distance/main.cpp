@@ -85,7 +85,7 @@ std::vector<Row> measure(const Options& o) {
     files::require_regular({path}, "write it to a file");
     files::Outputs()
         .read("--text", path)
-        .write("--csv", o.csv, files::table("table of subspace_distance", header, earlier_header))
+        .write("--csv", o.csv, files::table("table of subspace_distance", header))
         .lock("--csv", o.csv)
         .write("--svg", o.svg, plot::kind())
         .check();

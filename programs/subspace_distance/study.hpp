@@ -47,7 +47,7 @@ struct Row {
     double distance = 0;    ///< averaged distance between the columns of E and of W
     double smallest = 0, median = 0, largest = 0;  ///< principal angles, degrees
     double turn = 0;  ///< angle between a word's vector and its start, degrees; mean over the stretch's words
-    std::string study = {};  ///< the field of a files::Study; empty in tables of earlier versions
+    std::string study = {};  ///< the field of a files::Study
 };
 
 inline double in_degrees(double radians) { return radians * 180 / std::numbers::pi; }

@@ -42,14 +42,12 @@ std::vector<Row> read_table(const std::string& path) {
         throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", ig::in_quotes(line),
                                         ", expected ", expected, "; is this a table of subspace_distance?"));
     };
-    if (!lines.next(line) || (line != header && line != earlier_header))
-        refuse("the header " + std::string(header));
-    const bool has_study = line == header;
+    if (!lines.next(line) || line != header) refuse("the header " + std::string(header));
     std::vector<Row> rows;
     while (lines.next(line)) {
         Row r;
         const auto fields = files::csv_fields(line);
-        if (fields.size() != (has_study ? 13u : 12u)) refuse(has_study ? "thirteen fields" : "twelve fields");
+        if (fields.size() != 13) refuse("thirteen fields");
         r.point.sweep = fields[0];
         if (r.point.sweep != "beta" && r.point.sweep != "tau") refuse("a row of the sweep beta or tau");
         double v[11];
@@ -60,7 +58,7 @@ std::vector<Row> read_table(const std::string& path) {
         for (const std::size_t i : {2, 3})
             if (!(v[i] >= 0 && v[i] <= 1e15 && v[i] == std::floor(v[i])))
                 refuse("whole numbers as run and epoch");
-        if (has_study) r.study = fields[12];
+        r.study = fields[12];
         r.point = {r.point.sweep, v[0], v[1], static_cast<ig::Index>(v[2])};
         r.epoch = static_cast<ig::Index>(v[3]);
         r.loss = v[4];

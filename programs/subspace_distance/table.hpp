@@ -7,15 +7,13 @@
 
 namespace study {
 
-/// The first line of a table; those of earlier versions had no study.
+/// The first line of a table.
 inline constexpr const char* header =
     "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle,turn,study";
-inline constexpr const char* earlier_header =
-    "sweep,beta,tau,run,epoch,loss,perplexity,distance,smallest_angle,median_angle,largest_angle,turn";
 
 /// Writes all rows, first under a temporary name.
 void write_table(const std::string& path, const std::vector<Row>& rows);
-/// Reads a table that write_table wrote, of this version or an earlier one. Throws DataError with the line for anything else.
+/// Reads a table that write_table wrote. Throws DataError with the line for anything else.
 std::vector<Row> read_table(const std::string& path);
 /// Draws the distances of the last epochs against β and τ, averaged over runs, and their development.
 void draw(const std::string& path, const std::vector<Row>& rows);

@@ -18,9 +18,8 @@
 
 class Curve {
 public:
-    // First line of the table that --csv writes, and of earlier ones without the share of saturated units.
-    static constexpr const char *header = "seconds,rounds,training_bits,choice_bits,success,start,saturated",
-                                *earlier = "seconds,rounds,training_bits,choice_bits,success,start";
+    // First line of the table that --csv writes.
+    static constexpr const char* header = "seconds,rounds,training_bits,choice_bits,success,start,saturated";
 
     // One evaluation during training; each network of --starts has its own curve.
     struct Point {
@@ -101,14 +100,14 @@ private:
             throw isogloss::FileError(
                 isogloss::message("'", file, "' ", why, " of synthetic --csv; leave it out of --beside"));
         };
-        if (!table.next(line) || (line != header && line != earlier)) refuse("is not a learning curve");
+        if (!table.next(line) || line != header) refuse("is not a learning curve");
         std::vector<Point> points;
         while (table.next(line)) {
-            std::vector<double> x;  // seconds, rounds, both bits, success, start and, if recorded, saturated
+            std::vector<double> x;  // seconds, rounds, both bits, success, start, saturated
             const auto fields = files::csv_fields(line);
             for (const std::string_view field : fields)
                 if (const auto number = files::csv_number(field)) x.push_back(*number);
-            if (x.size() < 6 || x.size() < fields.size() || !(x[5] >= 0 && x[5] < 1000))
+            if (x.size() != 7 || fields.size() != 7 || !(x[5] >= 0 && x[5] < 1000))
                 refuse("has a line '" + std::string(line) + "', which is not one of a learning curve");
             points.push_back({x[0], x[2], x[3], tasks::Index(x[5])});
         }

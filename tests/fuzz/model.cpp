@@ -53,10 +53,6 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
             stored = blind(stored, stored.size() + 16);
             return;
         }
-        if (more.chance(0.05)) {  // as earlier versions stored it
-            options.erase("target");
-            options["differentiate-target"] = more.chance(0.5);
-        }
         auto& value = *std::next(options.begin(), static_cast<std::ptrdiff_t>(more.below(options.size())));
         static const char* choices[] = {"rnn",       "lstm", "gru", "rhn", "tied",    "gal",
                                         "recurrent", "free", "ce",  "al",  "mixture", "word",

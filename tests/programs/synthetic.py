@@ -100,8 +100,8 @@ with tempfile.TemporaryDirectory() as folder:
 
     assert shutil.which('gnuplot'), 'found no gnuplot: apt-get install gnuplot-nox'
     picture = os.path.join(folder, 'curve.svg')
-    earlier = os.path.join(folder, 'earlier.csv')  # without the share of saturated units
-    open(earlier, 'w').writelines(line.rsplit(',', 1)[0] + '\n' for line in lines)
+    earlier = os.path.join(folder, 'earlier.csv')
+    open(earlier, 'w').write('\n'.join(lines) + '\n')
     result('--task', 'anbn', '--curve', picture, '--beside', curve, earlier, *SMALL)
     drawn = open(picture).read()
     assert 'entropy rate' in drawn and '>curve<' in drawn and '>earlier<' in drawn and 'glnn' in drawn, drawn
@@ -125,7 +125,7 @@ with tempfile.TemporaryDirectory() as folder:
     open(earlier, 'a').write('1,2,x,4,5,0,0\n')
     wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
     assert wrong.returncode == 1 and "a line '1,2,x,4,5,0,0'" in wrong.stderr, wrong
-    open(earlier, 'w').write(lines[0] + '\n1,2,3,4,5,1e300,0\n')  # no number of a start
+    open(earlier, 'w').write(lines[0].rstrip() + '\n1,2,3,4,5,1e300,0\n')  # no number of a start
     wrong = run('--task', 'anbn', '--curve', picture, '--beside', earlier, *SMALL)
     assert wrong.returncode == 1 and "a line '1,2,3,4,5,1e300,0'" in wrong.stderr, wrong
 

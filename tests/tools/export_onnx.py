@@ -79,18 +79,6 @@ def the_same():
     return difference
 
 
-def earlier():
-    """A file that has a width for all layers but the last gives what one with a list of them gives."""
-    train("w", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--units", "9,9,6")
-    export("w", "new.onnx")
-    options = json.loads(tensors("w")[1]["language_model"])
-    assert options["units"] == [9, 9, 6], options["units"]
-    craft("w", "old", {**options, "layers": 3, "units": 9, "last-units": 6})
-    export("old", "old.onnx")
-    new, old = onnx.load("new.onnx"), onnx.load("old.onnx")
-    assert new.graph == old.graph
-
-
 def refusals():
     assert "No such file" in export("none", "x", 1)
     write("x.txt", "no tensors at all, but long enough")
@@ -98,7 +86,7 @@ def refusals():
     assert "give another name" in export("m", "m", 1)
     assert "none/x" in export("m", "none/x", 1)
     options = json.loads(tensors("m")[1]["language_model"])
-    for other, says in [({"cell": "mgu"}, "its cell is 'mgu'"), ({"last-units": 12}, "expected [8, 24]; it is damaged"), ({"layers": 7}, "holds no tensor"), ({"units": [8, 8, 8]}, "its options have 3 widths for 2 layers"),
+    for other, says in [({"cell": "mgu"}, "its cell is 'mgu'"), ({"layers": 7}, "holds no tensor"), ({"units": [8, 8, 8]}, "its options have 3 widths for 2 layers"),
                         ({"head": "deep"}, "its head is 'deep'")]:
         craft("m", "wrong", {**options, **other})
         error = export("wrong", "x", 1)
@@ -126,5 +114,4 @@ with Folder():
         train("m", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--init", 0.5, *options)
         export("m", "m.onnx")
         print(f"{name}: largest difference {the_same():.1e}")
-    earlier()
     refusals()

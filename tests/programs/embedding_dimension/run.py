@@ -59,21 +59,6 @@ def keeps_studies_apart():
     assert read("embedding_dimension.csv") == before
     run(*SMALL, "--svg", "", "--resume", "--threads", 2)
 
-    # Rows of an earlier version do not tell their options, only the words and how many epochs there were.
-    earlier = "".join(line.rpartition(",")[0] + "\n" for line in before.decode().splitlines())
-    write("earlier.csv", earlier)
-    run("--plot-only", "--csv", "earlier.csv", "--svg", "earlier.svg")
-    done = run(*SMALL, "--csv", "earlier.csv", "--svg", "", "--resume")
-    assert "earlier version" in done.stderr and "epoch 1:" not in done.stdout, done
-    assert [dict(r, study="") for r in rows("embedding_dimension.csv")] == [dict(r, study="") for r in rows("earlier.csv")]
-    write("earlier.csv", earlier)
-    error = run(*SMALL, "--csv", "earlier.csv", "--resume", "--max-vocabulary", 9, status=1).stderr
-    assert "the vocabulary has 14 words, not " in error, error
-    assert "epoch 4 of --epochs 3" in run(*SMALL, "--csv", "earlier.csv", "--resume", "--epochs", 3, status=1).stderr
-    assert read("earlier.csv").decode() == earlier
-    run(*EITHER, *TIED, "--csv", "earlier.csv", "--svg", "", "--models", "tied", "--epochs", 1)  # it may be replaced
-    assert len(rows("earlier.csv")) == 2 and "study" in rows("earlier.csv")[0]
-
 
 def draws():
     """Only the models that have rows; a table that is none is refused with its line."""

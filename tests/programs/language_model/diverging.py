@@ -20,7 +20,7 @@ def from_the_start():
         done = train("m", *TEXTS, "--overwrite", *options, status=3)
         assert re.search(r"\nThe training stops in epoch 1 of 2, after batch \d+: it has run away\. The cause:\n", done.stdout), (options, done)
         assert "Begin again with --overwrite\nand a lower --rate" in done.stdout and "'m' was not written" in done.stdout, done.stdout
-        assert "Lower the learning rate" not in done.stdout and done.stderr == "", done
+        assert done.stderr == "", done
         assert not os.path.exists("m") and finite("m.train"), options
         assert run("train", "--model", "m", "--resume", status=3).stdout.count("it has run away") == 1, options
     train("m", *TEXTS, "--overwrite", "--epochs", 1)  # as it says
@@ -38,7 +38,7 @@ def in_the_first_validation():
     """Its weights are finite, but its perplexity is not, or is above 1000 V: no best, no model, status 3, also where it was the last epoch."""
     away = [*TEXTS, "--head-bias", "--loss", "ce", "--clip", 0, "--log", "first.csv"]
     for rate, valid, epochs, says in [(1e6, "inf", 3, "expected a finite one"), (1e6, "inf", 1, "expected a finite one"),
-                                      (100, r"[\d.]+(?:e\+\d+)?", 3, "above 1000 V, where equal probabilities of all V = 14 types would give V")]:
+                                      (100, r"[\d.]+(?:e\+\d+)?", 3, "above 1000 times the 14 types")]:
         done = train("first", *away, "--rate", rate, "--epochs", epochs, "--overwrite", status=3)
         assert re.search(rf"\nepoch 1  train \S+  valid {valid}  rate ", done.stdout) and "(best)" not in done.stdout, done.stdout
         assert f"\nThe training stops after epoch 1 of {epochs}: it has run away. The validation\nperplexity is " in done.stdout, done.stdout
@@ -48,7 +48,7 @@ def in_the_first_validation():
         again = run("train", "--model", "first", "--resume", status=3).stdout
         assert says in again and "'first' was not written" in again and len(tensors("first.train")[0]) > 0, again
     assert 1000 * 14 < float(rows("first.csv")[-1]["valid_perplexity"]) < float("inf"), rows("first.csv")
-    # It is over, so starting anew needs no --overwrite; and it goes on only where it is told to, if its perplexity is finite.
+    # It goes on only where it is told to, if its perplexity is finite.
     train("first", *away, "--rate", 100, status=3)
     assert "No epoch gave a model" in run("train", "--model", "first", "--resume", "--runaway", 0, "--epochs", 1, status=3).stdout
     out = run("train", "--model", "first", "--resume", "--runaway", 0, "--epochs", 2).stdout

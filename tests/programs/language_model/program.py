@@ -66,8 +66,9 @@ def guards_outputs(*arguments, inputs, outputs):
 
 
 def train(model, *arguments, **keywords):
-    """A training of a small model on one thread; later arguments win."""
-    return run("train", "--model", model, "--units", 8, "--batch", 4, "--bptt", 10, "--epochs", 2, "--threads", 1,
+    """A training of a small model on one thread, from the beginning unless --resume is given; later arguments win."""
+    anew = [] if "--resume" in arguments else ["--overwrite"]
+    return run("train", *anew, "--model", model, "--units", 8, "--batch", 4, "--bptt", 10, "--epochs", 2, "--threads", 1,
                *arguments, **keywords)
 
 

@@ -102,32 +102,6 @@ def refused():
     refuses("run", "wikitext-2-small", "--program", PROGRAM, says=["wikitext-2/train.txt", "ISOGLOSS_DATA"])
     assert before == {name: read(os.path.join("t", name)) for name in sorted(os.listdir("t"))}
 
-    # Trainings that were put there under the names of runs: without their options, their log, or the training itself.
-    os.mkdir("other")
-    for end in ".safetensors", ".safetensors.train", ".csv":
-        shutil.copy(f"t/ptb-small-RE-1{end}", f"other/ptb-small-RE-2{end}")
-    moved = [*CALL, "--folder", "other", "--rows", "RE", "--seeds"]
-    error = tables(*moved, "2", "3", "--", *TINY[:-2], "--epochs", "1", status=1)
-    assert "1 of 2 runs failed" in error and "ptb-small RE seed 2" in error, error
-    assert '--seed (2 given, 1 stored)' in read("other/ptb-small-RE-2.out").decode()
-    assert [line["seed"] for line in rows("other/tables.csv")] == ["3"]
-    os.rename("other/ptb-small-RE-2.csv", "log")
-    refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=[".safetensors.train' without", "ptb-small-RE-2.csv'"])
-    write("other/ptb-small-RE-2.csv", re.sub(rb"\n[^\n]*", b"", read("log"), count=1))  # without the first epoch
-    refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["found the epochs 2, 3, 4", "expected all from 1 on"])
-    write("other/ptb-small-RE-3.csv", read("log").splitlines()[0] + b"\n")
-    write("other/tables.csv", HEADER + "\n")
-    out = subprocess.run([sys.executable, "-B", SCRIPT, *moved, "3", "--", *TINY[:-2], "--epochs", "1"], capture_output=True, text=True)
-    assert out.returncode == 1 and "found 0 epochs in 'other/ptb-small-RE-3.csv', expected the " in out.stdout, out
-    os.mkdir("short")
-    for end in ".safetensors", ".safetensors.train":
-        shutil.copy(f"t/ptb-small-RE-1{end}", f"short/ptb-small-RE-1{end}")
-    write("short/ptb-small-RE-1.csv", b"\n".join(read("log").splitlines()[:4]) + b"\n")  # without the last epochs
-    out = subprocess.run([sys.executable, "-B", SCRIPT, *CALL, "--folder", "short", "--rows", "RE", "--seeds", "1", "--", *TINY], capture_output=True, text=True)
-    assert out.returncode == 1 and "found 3 epochs in 'short/ptb-small-RE-1.csv', expected the 9 of" in out.stdout, out
-    os.remove("other/ptb-small-RE-2.safetensors.train")
-    refuses(*moved, "2", "--", *TINY[:-2], "--epochs", "1", says=["ptb-small-RE-2.safetensors' without"])
-
     # Runs that fail: what was the matter, and the status.
     for folder, options, says in [("bad", ["--units", "0"], ["status 1; the last of", "--units is 0, expected"]),
                                   ("away", AWAY, ["status 3; the last of", "it has run away"])]:
@@ -137,28 +111,8 @@ def refused():
         assert rows(f"{folder}/tables.csv") == []
 
 
-def adopted():
-    """A training under way, begun without the script, goes on under the name of a run."""
-    os.mkdir("adopted")
-    options = [*TINY, "--precision", "fp32", "--epsilon", 1 / 256, "--threads", 1, "--head", "free", "--loss", "al", "--seed", 2]
-    run("train", "--corpus", "ptb", "--preset", "small", *options, "--epochs", 4, "--model", "mine.st", "--log", "mine.log")
-    for name, end in ("mine.st", ".safetensors"), ("mine.st.train", ".safetensors.train"), ("mine.log", ".csv"):
-        os.rename(name, f"adopted/ptb-small-AL-2{end}")
-    tables(*CALL, "--precision", "fp32", "--folder", "adopted", "--rows", "AL", "--seeds", "2", "--", *TINY)
-    assert [line["epochs"] for line in rows("adopted/tables.csv")] == ["9"]
-    assert len({row["run"] for row in rows("adopted/ptb-small-AL-2.csv")}) == 1
-    # not one with options that this row does not have
-    os.mkdir("misfit")
-    run("train", "--corpus", "ptb", "--preset", "small", *options, "--clip", 1, "--model", "misfit/ptb-small-AL-2.safetensors", "--log",
-        "misfit/ptb-small-AL-2.csv")
-    done = subprocess.run([sys.executable, "-B", SCRIPT, *CALL, "--precision", "fp32", "--folder", "misfit", "--rows", "AL", "--seeds", "2", "--", *TINY],
-                          capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "is not of --preset small alone: --clip (5.0 given, 1.0 stored)" in done.stdout, done
-    assert rows("misfit/tables.csv") == []
-
-
 def subspace():
-    """Rows with a head of their own are trained with --subspace, which is recorded by epoch; a training begun without it goes on."""
+    """Rows with a head of their own are trained with --subspace, which is recorded by epoch."""
     import math
     call = [*CALL, "--folder", "s", "--rows", "VD", "RE", "--seeds", "1"]
     tables(*call, "--", *TINY)
@@ -172,8 +126,6 @@ def subspace():
     run("train", "--corpus", "ptb", "--preset", "small", "--head", "free", "--loss", "ce", *TINY, "--precision", "auto", "--epsilon", 1 / 256,
         "--threads", 1, "--model", "plain")
     assert read("plain") == read("s/ptb-small-VD-1.safetensors"), "the training is another with --subspace"
-    # Of the training that was adopted, the epochs since; nothing of its start.
-    assert [line["epoch"] for line in rows("adopted/tables.subspace.csv")] == ["5", "6", "7", "8", "9"]
 
     out = tables("report", "--results", "s/tables.csv", "--print")
     cells = " | ".join(f"{float(lines[epoch]['distance']):.3f}" for epoch in (0, 1, 5, 9)).rsplit(" | ", 1)
@@ -186,21 +138,6 @@ def subspace():
     # A line of a run that is not finished, or was removed, is not shown.
     write("s/tables.csv", HEADER + "\n")
     assert "distance" not in tables("report", "--results", "s/tables.csv", "--print")
-
-
-def epsilon():
-    """--epsilon is checked before it is recorded, and recorded as the program gets it."""
-    call = ["run", "ptb-small", "--printed", "--program", stand_in(), "--rows", "RE", "--seeds", "9", "--results", "e.csv", "--folder"]
-    for given in "abc", "nan", "inf", "1", "-0.1", "1/0", "3/2", "1e-400", "":
-        done = subprocess.run([sys.executable, "-B", SCRIPT, *call, "z", "--epsilon=" + given], capture_output=True, text=True)
-        assert done.returncode == 2 and f"argument --epsilon: found {given}, expected 0, or a number below 1 such as 0.01 or 1/256" in done.stderr, done
-        assert not os.path.exists("z") and not os.path.exists("e.csv")
-    for given, recorded in [("1/256", "0.00390625"), ("0.01", "0.01"), ("0.0", "0"), ("0", "0"), ("1e-2", "0.01"), ("0.00390625", "0.00390625")]:
-        write("e.csv", HEADER + "\n")
-        tables(*call, f"e{recorded}", "--epsilon", given)
-        assert f"--epsilon {recorded}\n" in read(f"e{recorded}/ptb-small.options.txt").decode(), (given, read(f"e{recorded}/ptb-small.options.txt"))
-        assert f"--epsilon {recorded} --threads" in read(f"e{recorded}/ptb-small-RE-9.out").decode()
-    assert read("e0.00390625/ptb-small.options.txt").decode().endswith("--epsilon 0.00390625\n")
 
 
 def written_once():
@@ -228,48 +165,9 @@ def one_call_at_a_time():
     first.communicate(timeout=60)
     assert first.returncode == 0 and read("both.csv").decode() == f"{HEADER}\nptb-small,RE,1,2,80,80,0.0200\n", read("both.csv")
 
-    # Where the file system has no locks, calls go on without them, as the program does; another error is one.
-    write("locks.py", "import errno, fcntl, os, sys\nnumber = getattr(errno, sys.argv[1])\ndel sys.argv[0:2]\n"
-          "def flock(file, how): raise OSError(number, 'no locks')\nfcntl.flock = flock\n"
-          "sys.path.insert(0, os.path.dirname(sys.argv[0]))\nimport tables\nsys.exit(tables.main())\n")
-    for number, status in ("ENOLCK", 0), ("ENOSYS", 0), ("EOPNOTSUPP", 0), ("EIO", 1):
-        done = subprocess.run([sys.executable, "-B", "locks.py", number, *call[2:-4], "--folder", number], capture_output=True, text=True, timeout=60)
-        assert done.returncode == status and (status or len(rows(f"{number}/tables.csv")) == 1), done
-
-    # Of two calls with different options that begin together the second is refused, and the record is whole.
-    os.mkdir("together")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import os, runs\nthere, asked = os.path.exists, []\n" \
-           "os.path.exists = lambda path: asked.append(path) or len(asked) > 1 and there(path)  # at first the other has not written it\n" \
-           "try: runs.record_options('together/options.txt', sys.argv[2])\nexcept runs.Refused as error: print(error)"
-    for options, says in ("--clip 1", ""), ("--clip 2", "the runs in 'together' have the options --clip 1, as"), ("--clip 1", ""):
-        done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT), options], capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0 and (done.stdout.startswith(says) if says else not done.stdout), done
-        assert os.listdir("together") == ["options.txt"] and read("together/options.txt") == b"--clip 1\n", os.listdir("together")
-
 
 def damaged():
-    """Damaged files are one message or stay as they are; a full disk leaves nothing half written."""
-    call = ["run", "ptb-small", "--printed", "--program", stand_in(), "--rows", "RE", "--results", "d.csv", "--folder", "d", "--seeds"]
-    tables(*call, "1")
-    options = read("d/ptb-small.options.txt")
-    write("d/ptb-small.options.txt", b"\xff\xfe")
-    refuses(*call, "2", says=["the runs in 'd' have the options", "another --folder"])
-    write("d/ptb-small.options.txt", options)
-    for name in "d.options.csv", "d.curves.csv", "d.subspace.csv":  # somebody else's
-        before = read(name) if os.path.exists(name) else None
-        write(name, "notes,of,my own\n1,2,3\n")
-        refuses(*call, "2", says=[f"found the first line 'notes,of,my own' in '{name}'", "left unchanged"])
-        assert read(name) == b"notes,of,my own\n1,2,3\n"
-        os.remove(name) if before is None else write(name, before)
-    write("d.curves.csv", b"\xef\xbb\xbf" + read("d.curves.csv") + b"ptb-small,RE,7,1,9\xff\n")  # with a byte order mark
-    record = os.stat("d/ptb-small.options.txt")
-    tables(*call, "2")
-    assert os.stat("d/ptb-small.options.txt").st_mtime_ns == record.st_mtime_ns, "written again, and empty if the disk were full"
-    assert read("d.curves.csv").decode(errors="replace").splitlines()[3:] == ["ptb-small,RE,7,1,9\ufffd", "ptb-small,RE,2,1,90.5", "ptb-small,RE,2,2,80.25"]
-    assert b"ptb-small,RE,7,1,9\xff\n" in read("d.curves.csv")
-    write("page.md", b"\xff\xfe")
-    refuses("report", "--results", "d.csv", "--page", "page.md", says=["found 0 times"])
-
+    """A full disk leaves nothing half written."""
     # The limit of the size of a file stands for a full disk. What was there stays, and nothing is added.
     code = "import resource, signal, sys; sys.path.insert(0, sys.argv[1]); from tables_report import CHANGES, CHANGES_RUN, append_result as f\n" \
            "lines = [['ptb-small', 'REAL', 'x', '--epochs 9', 1, epoch, 90] for epoch in range(1, 10)]\n" \
@@ -279,10 +177,6 @@ def damaged():
     write("l.csv", before)
     done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT)], capture_output=True, text=True)
     assert "File too large: 'l.csv'" in done.stdout and read("l.csv").decode() == before, (done, read("l.csv"))
-
-    # A word that str.splitlines() takes for the end of a line.
-    write("d/ptb-small-RE-3.csv", "run,epoch,valid_perplexity,largest_row_word,cpu_seconds\nr,1,90.5,a\u2028b,36\nr,2,80.25,a\x85b,36\nr,3,7")
-    assert tables("curves", "ptb-small", "--folder", "d").endswith("ptb-small,RE,3,1,90.5\nptb-small,RE,3,2,80.25\n")
 
 
 def shown():
@@ -316,22 +210,6 @@ def shown():
     refuses("report", "--page", "page.md", "--results", "mistyped.csv", says=["found no file 'mistyped.csv', expected results of run. Correct --results"])
     for option, command in ("--results", "run"), ("--tuned", "tune"), ("--changes", "try"):
         refuses("trials", "--page", "page.md", option, "mistyped.csv", says=[f"found no file 'mistyped.csv', expected results of {command}. Correct {option}"])
-    # Nor are those of runs of which none has finished; without a page they can be seen.
-    tuned, changes = "table,row,gamma,seed,epochs,valid", "table,row,change,options,seed,epoch,valid"
-    for command, option, header in (("report", "--results", HEADER), ("trials", "--results", HEADER), ("trials", "--tuned", tuned),
-                                    ("trials", "--changes", changes)):
-        for content in header + "\n", "":
-            write("begun.csv", content)
-            refuses(command, "--page", "page.md", option, "begun.csv",
-                    says=[f"found no finished run in 'begun.csv', expected some: the page would lose its tables. Correct {option}"])
-        tables(command, option, "begun.csv", "--print")
-    assert read("page.md") == before
-    # A byte order mark, which an editor may put there, is no part of the first line.
-    write("marked.csv", b"\xef\xbb\xbf" + read("r.csv"))
-    write("marked.options.csv", "\ufefftable,row,seed,options\n" + "".join(f"ptb-small,REAL,{seed},--clip 9\n" for seed in (1, 2, 3)))
-    printed = tables("report", "--results", "marked.csv", "--print")
-    assert line in printed and "`--corpus ptb --preset small`, with `--clip 9`:" in printed, printed
-
     for name, own, shift in ("exact", "--epsilon 0", 0), ("sampled", "--epsilon 0.5", 1):
         write(f"{name}.csv", f"{HEADER}\n" + "".join(f"ptb-small,REAL,{seed},8,{90 + seed + shift},{80 + seed + shift},{1.5 - shift}\n" for seed in (1, 2, 3)))
         write(f"{name}.options.csv", "table,row,seed,options\n" + "".join(f"ptb-small,REAL,{seed},--precision fp32 {own} --keep 0.8\n" for seed in (1, 2, 3)))
@@ -348,9 +226,6 @@ def shown():
     tables(*compare, "--page", "page.md", "--check")
     refuses(*compare, "--check", says=["--check without --page"])
     refuses("compare", "ptb-medium", "--results", "exact.csv", says=["no finished run of ptb-medium in 'exact.csv'"])
-    os.mkdir("same")
-    shutil.copy("sampled.csv", "same/exact.csv")
-    refuses("compare", "ptb-small", "--results", "exact.csv", "same/exact.csv", says=["two files 'exact.csv'", "Rename one"])
     # Several tables, each of the results that have some of it.
     write("medium.csv", f"{HEADER}\nptb-medium,REAL,1,8,75,72,6\n")
     several = tables("compare", "ptb-small", "ptb-medium", "--results", "exact.csv", "sampled.csv", "medium.csv")
@@ -381,23 +256,6 @@ def shown():
     tables("figure", "ptb-small", "--results", "t/tables.csv", "--svg", "f.svg")
     assert "REAL, seed 1" in read("f.svg").decode() and "RE, seed 1" not in read("f.svg").decode(), "a run that is not finished"
     refuses("figure", "ptb-medium", "--results", "t/tables.csv", "--svg", "f.svg", says=["'t/tables.curves.csv'", "tables.py curves"])
-
-    # Several results together, each curve named by its file.
-    os.makedirs("u")
-    for name in "tables.csv", "tables.curves.csv":
-        write(f"t/{name.replace('tables', 'other')}", read(f"t/{name}").decode())
-        write(f"u/{name}", read(f"t/{name}").decode())
-    tables("figure", "ptb-small", "--results", "t/tables.csv", "t/other.csv", "--svg", "f.svg")
-    assert all(f"{name} REAL, seed 1" in read("f.svg").decode() for name in ("tables", "other"))
-    refuses("figure", "ptb-small", "--results", "t/tables.csv", "u/tables.csv", "--svg", "f.svg", says=["two files 'tables.csv'", "Rename one"])
-
-
-def jobs():
-    """Without --jobs as many runs as the processors that the process may use have room for."""
-    code = "import os, sys; sys.path.insert(0, sys.argv[1]); os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1]); import tables\n" \
-           "tables.run_table = lambda o: print(o.jobs)\nsys.argv = ['tables.py', 'run', 'ptb-small', '--program', 'x']; tables.main()"
-    done = subprocess.run([sys.executable, "-B", "-c", code, os.path.dirname(SCRIPT)], capture_output=True, text=True)
-    assert done.stdout == "1\n", done
 
 
 def precision():
@@ -458,14 +316,6 @@ def recipe():
         tables(*call, folder, *more)
         made = read(f"{folder}/ptb-small-REAL-1.out").decode().splitlines()[0]
         assert made.endswith("--resume" + " --clip 9" * (more[0] == "--")), made
-    # Of options behind -- cross-entropy gets none of the augmented loss, either.
-    write("w.csv", HEADER + "\n")
-    tables(*call, "w5", "--", "--temperature", "15", "--clip", "9", "--gamma=0.7", "--temperature=16", "--target", "held")
-    for row, has in ("RE", "--clip 9"), ("REAL", "--temperature 15 --clip 9 --gamma=0.7 --temperature=16 --target held"):
-        made = read(f"w5/ptb-small-{row}-1.out").decode().splitlines()[0]
-        assert made.endswith(f"--resume {has}"), made
-    tables("try", *call[1:4], "--row", "RE", "--change", "al=--loss al", "--folder", "w6", "--", "--temperature", "15")
-    assert "--temperature 15 " in read("w6/ptb-small-RE-al-epochs12-1.out").decode(), "a change to the augmented loss"
 
 
 def cells():
@@ -565,17 +415,6 @@ def changed():
     # A name stands for one set of options.
     refuses(*call, "--change", "two=--keep 0.8", *ends, says=["found the change two with the options --keep 0.9 --units 9,8 --epochs 3 in 'x.csv', and now "
                                                               "with --keep 0.8 --epochs 3", "another name"])
-    refuses(*call, "--change", "a=--keep 0.8", "--change", "a=--keep 0.9", *ends, says=["found --change with the names a, a, expected each name once"])
-    refuses(*call, "--plain", "mistyped.csv", *changes, *ends, says=["found no file 'mistyped.csv', expected results of run. Correct --plain"])
-    refuses(*call, "--change", "a=--seed 3", *ends, says=["found --seed in --change a, expected options of the model"])
-    refuses(*call, "--change", "a=--epochs 3", *ends, says=["found --epochs in --change a"])
-    refuses(*call, "--row", "RHN", *changes, *ends, says=["found --row RHN, expected a row of ptb-small: VD, AL, RE, REAL"])
-    refuses(*call, *changes, "--", *TINY[:-2], "--clip", "9", says=["another --folder"])
-    for wrong in "--keep 0.8", "a b=--keep 0.8", "=--keep 0.8", "../a=--keep 0.8", "a='--keep":
-        done = subprocess.run([sys.executable, "-B", SCRIPT, *call, "--change=" + wrong], capture_output=True, text=True)
-        assert done.returncode == 2 and f"argument --change: found {wrong}, expected NAME='OPTIONS'" in done.stderr, done
-    write("wrong.csv", "table,row,change,options,seed,epoch,valid\nptb-small,REAL,a,--keep 1,1,1,90\n")
-    refuses("trials", "--changes", "wrong.csv", "--print", says=["in line 2 of 'wrong.csv'", "options that end with --epochs N"])
 
     # Several seeds, numbers of epochs and rows, by the program that takes the place of a training.
     call = ["try", "ptb-small", "--program", stand_in(), "--folder", "y", "--results", "y.csv", "--plain", "y0.csv"]
@@ -601,15 +440,12 @@ if __name__ == "__main__":
         write("ptb/ptb.test.txt", "".join(" ".join(line.split()[::-1]) + "\n" for line in sentences(100, 3).splitlines()))
         table()
         refused()
-        adopted()
         subspace()
-        epsilon()
         written_once()
         one_call_at_a_time()
         damaged()
         changed()  # before shown(), which removes a line of the results
         shown()
-        jobs()
         precision()
         recipe()
         cells()

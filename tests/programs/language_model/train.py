@@ -3,7 +3,7 @@ import json
 import math
 import os
 
-from program import Folder, craft, floats, number, rows, run, sentences, tensors, train, write
+from program import Folder, floats, number, rows, run, sentences, tensors, train, write
 
 MODELS = [
     ["--cell", "rnn", "--head", "free", "--loss", "ce"],
@@ -101,9 +101,6 @@ def presets():
                      '"update":"asgd"', '"loss":"ce"', '"bptt":70']:
         assert expected in options, (expected, options)
     assert tensors("w")[0]["lstm3.U"][1] == [6, 24] and tensors("w")[0]["lstm2.U"][1] == [12, 48]
-    # For a while the last layer alone could have a width of its own.
-    craft("w", "old", {**{name: value for name, value in json.loads(options).items() if name != "units"}, "units": 12, "last-units": 6})
-    assert run("evaluate", "--model", "old", "--text", "valid.txt").stdout == run("evaluate", "--model", "w", "--text", "valid.txt").stdout
     os.makedirs("texts/ptb")
     for part in ["train", "valid", "test"]:
         write(f"texts/ptb/ptb.{part}.txt", sentences(60))

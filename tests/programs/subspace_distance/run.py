@@ -85,14 +85,6 @@ def keeps_studies_apart():
     refused("--hold-target", says="--hold-target is off, not on")
     refused("--epochs", 9, "--seed", 3, says="--epochs is 8, not 9, --seed is 1, not 3")
 
-    # Rows of an earlier version do not tell their options.
-    earlier = "".join(line.rpartition(",")[0] + "\n" for line in before.decode().splitlines())
-    write("earlier.csv", earlier)
-    run("--plot-only", "--csv", "earlier.csv", "--svg", "earlier.svg")
-    done = run(*SMALL, "--epochs", 8, "--csv", "earlier.csv", "--svg", "", "--resume")
-    assert "earlier version" in done.stderr and "epoch" not in done.stdout, done
-    assert "epoch 8 of --epochs 7" in run(*SMALL, "--epochs", 7, "--csv", "earlier.csv", "--resume", status=1).stderr
-
 
 def draws():
     """A table without rows or with lines of another kind replaces no picture."""
