@@ -112,6 +112,8 @@ struct Exclusive {
     double bound;
 };
 
+namespace detail {
+
 /// One bound of a range of numbers: a number, which is inclusive, or an Exclusive.
 template <class V> struct Bound {
     V value;
@@ -119,6 +121,8 @@ template <class V> struct Bound {
     constexpr Bound(V included) : value(included) {}
     constexpr Bound(Exclusive e) : value(static_cast<V>(e.bound)), exclusive(true) {}
 };
+
+}  // namespace detail
 
 /// Throws E (UsageError) unless `value` lies between `low` and `high`; without `high` there is no upper limit.
 /// A value that is not finite is refused in every range. The message begins with `who` and `option`.
@@ -130,8 +134,9 @@ template <class V> struct Bound {
 ///     require<DataError>("softmax", "temperature", tau, Exclusive{0});
 ///     // softmax: found temperature = -1, expected a finite number above 0
 template <class E = UsageError, class V>
-void require(std::string_view who, std::string_view option, V value, std::type_identity_t<Bound<V>> low,
-             std::type_identity_t<Bound<V>> high = std::numeric_limits<V>::max()) {
+void require(std::string_view who, std::string_view option, V value,
+             std::type_identity_t<detail::Bound<V>> low,
+             std::type_identity_t<detail::Bound<V>> high = std::numeric_limits<V>::max()) {
     bool finite = true;
     if constexpr (std::is_floating_point_v<V>) finite = std::isfinite(value);
     if (finite && (low.exclusive ? value > low.value : value >= low.value) &&

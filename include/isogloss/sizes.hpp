@@ -52,12 +52,6 @@ Index elements_of(std::string_view who, std::initializer_list<Index> sizes, std:
     return bytes_of<E>(who, sizes, unit) / static_cast<Index>(unit);
 }
 
-/// Throws E: `name` needs so many bytes, -1 for unknown, which are not available.
-template <class E> [[noreturn]] void throw_out_of_memory(const std::string& name, Index bytes) {
-    if (bytes < 0) throw E(name, ": needs more memory than this machine has; use smaller sizes");
-    throw E(name, ": needs ", bytes, " bytes, which are not available; use smaller sizes");
-}
-
 /// Runs f and returns its result. If memory runs out or a container size exceeds its limit, throws E, whose
 /// message names `who`, a string or a function that returns one, and the bytes requested, if known (not
 /// negative).
@@ -71,7 +65,8 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     std::string name;
     if constexpr (std::is_invocable_v<Who>) name = who();
     else name = who;
-    throw_out_of_memory<E>(name, bytes);
+    if (bytes < 0) throw E(name, ": needs more memory than this machine has; use smaller sizes");
+    throw E(name, ": needs ", bytes, " bytes, which are not available; use smaller sizes");
 }
 
 }}  // namespace isogloss

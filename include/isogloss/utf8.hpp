@@ -15,6 +15,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// Bytes that some programs write at the beginning of a text in UTF-8: no part of its first word.
 inline constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
+namespace detail {
+
 /// Number of bytes of the UTF-8 sequence at the start of `s`, 1 … 4, or 0 if there is none: a stray
 /// continuation byte, an overlong form, a surrogate, a number above U+10FFFF, a truncated sequence, or `s` empty.
 ///
@@ -38,6 +40,8 @@ inline std::size_t utf8_length(std::string_view s) {
     return b >= low && b <= high && continues(2) && continues(3) ? 4 : 0;
 }
 
+}  // namespace detail
+
 /// Position of the first byte that is NUL or not part of valid UTF-8; nothing if there is none.
 inline std::optional<std::size_t> bad_byte(std::string_view s) {
     constexpr std::uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
@@ -50,7 +54,7 @@ inline std::optional<std::size_t> bad_byte(std::string_view s) {
                 continue;
             }
         }
-        const std::size_t n = s[i] == '\0' ? 0 : utf8_length(s.substr(i, 4));
+        const std::size_t n = s[i] == '\0' ? 0 : detail::utf8_length(s.substr(i, 4));
         if (n == 0) return i;
         i += n;
     }
@@ -85,13 +89,13 @@ inline std::string shown(std::string_view word) {
         const auto within = [c](std::string_view first, std::string_view last) {
             return first <= c && c <= last;
         };
-        if (c.size() == 1) return detail::is_control(c[0]) || utf8_length(c) == 0;
+        if (c.size() == 1) return detail::is_control(c[0]) || detail::utf8_length(c) == 0;
         if (c.size() == 2) return within("\xC2\x80", "\xC2\x9F");
         return c == "\u200B" || within("\u2028", "\u202E") || within("\u2066", "\u2069");
     };
     std::string out;
     while (!word.empty()) {
-        const auto character = word.substr(0, std::max<std::size_t>(1, utf8_length(word)));
+        const auto character = word.substr(0, std::max<std::size_t>(1, detail::utf8_length(word)));
         if (obeyed(character))
             for (const char c : character) out += detail::byte_in_hex(c);
         else out += character;

@@ -20,15 +20,15 @@ TEST_CASE("Well-formed UTF-8 is what the Unicode table says", "[core][utf8]") {
     for (unsigned c = 0; c < 0x120000; ++c) {
         const std::string s = encode(c);
         const bool valid = c < 0x110000 && (c < 0xD800 || c > 0xDFFF);
-        wrong += utf8_length(s) != (valid ? s.size() : 0);
-        if (s.size() > 1) wrong += utf8_length(std::string_view(s).substr(0, s.size() - 1)) != 0;
+        wrong += detail::utf8_length(s) != (valid ? s.size() : 0);
+        if (s.size() > 1) wrong += detail::utf8_length(std::string_view(s).substr(0, s.size() - 1)) != 0;
     }
     REQUIRE(wrong == 0);
     // Overlong forms, stray continuation, bytes that never occur.
     for (const char* s :
          {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xE0\x9F\xBF", "\xF0\x80\x80\x80", "\xF0\x8F\xBF\xBF",
           "\x80", "\xBF", "\xF5\x80\x80\x80", "\xFE", "\xFF", "\xC3(", ""})
-        REQUIRE(utf8_length(s) == 0);
+        REQUIRE(detail::utf8_length(s) == 0);
 }
 
 TEST_CASE("A bad byte is found wherever it stands", "[core][utf8]") {

@@ -6,7 +6,7 @@
 using namespace isogloss;
 
 TEST_CASE("An arena hands out zeroed, aligned blocks that stay where they are", "[graph][arena]") {
-    Arena arena;
+    graph::Arena arena;
     auto* small = arena.take<float>(3);
     auto* large = arena.take<double>(300000);  // more than a chunk
     auto* none = arena.take<float>(0);
@@ -22,7 +22,7 @@ TEST_CASE("An arena hands out zeroed, aligned blocks that stay where they are", 
 
 TEST_CASE("A write beyond a block shows in its guard bands", "[graph][arena]") {
     for (const int offset : {-1, 16}) {
-        Arena arena;
+        graph::Arena arena;
         auto* block = arena.take<float>(16);
         arena.take<float>(16);
         REQUIRE(arena.guards_intact());

@@ -9,7 +9,7 @@
 using namespace isogloss;
 
 TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
-    Arena arena;
+    graph::Arena arena;
     auto* first = arena.take<float>(10);
     const std::size_t size = arena.size();
     {
@@ -38,7 +38,7 @@ TEST_CASE("An arena that got no memory is as it was", "[graph][memory]") {
 }
 
 TEST_CASE("An arena gives back what was taken since a mark", "[graph][memory]") {
-    Arena arena;
+    graph::Arena arena;
     arena.take<float>(10);
     const auto mark = arena.mark();
     const std::size_t size = arena.size();

@@ -25,7 +25,7 @@ TEMPLATE_TEST_CASE(
     const auto a = some(m * k, 1), b = some(k * n, 2), start = some(n, 3), sum = some(m * n, 4);
     const MatrixRef<const T> A(a.data(), m, k),
         B = transposed ? t(MatrixRef<const T>(b.data(), n, k)) : MatrixRef<const T>(b.data(), k, n);
-    Arena arena;
+    graph::Arena arena;
     const Index bytes = Packed::bytes(precision, k, n);
     Packed packed;
     REQUIRE_FALSE(packed);

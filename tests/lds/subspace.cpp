@@ -61,7 +61,8 @@ TEST_CASE("The system leads from one lagged covariance to the next: Ψ_{k+1} is 
             psi.apply(k + 1, ref(unit), ref(next));
             // within the space of C, where the sampling noise of 30 × 30 covariances is small
             const SmallMatrix error = product(transposed(s.C), next - product(step, now), s.C);
-            CHECK(frobenius(error) < 0.1 * frobenius(product(transposed(s.C), next, s.C)));
+            CHECK(lds::detail::frobenius(error) <
+                  0.1 * lds::detail::frobenius(product(transposed(s.C), next, s.C)));
         }
     }
 }

@@ -233,7 +233,7 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
         auto owners = std::make_shared<std::vector<std::shared_ptr<const void>>>();
         owners->push_back(file.owner());
         const auto columns = detail::mapped<std::int32_t>(file, "columns" + of_lag, *owners);
-        CountView values;
+        detail::CountView values;
         if (is_long("values")) values.wide = detail::mapped<std::int64_t>(file, "values" + of_lag, *owners);
         else values.narrow = detail::mapped<std::uint32_t>(file, "values" + of_lag, *owners);
         lags.push_back({std::move(starts), columns, values, std::move(owners)});

@@ -11,6 +11,8 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace counts {
 
+namespace detail {
+
 /// An array of counts, 4 bytes each, or 8 if one of them needs it: one of the two members is empty.
 struct CountView {
     ArrayView<const std::uint32_t> narrow;  ///< [pairs], up to 2³² - 1
@@ -22,6 +24,8 @@ struct CountView {
     }
 };
 
+}  // namespace detail
+
 /// Counts of pairs [V, V] in compressed rows, 8 bytes per pair that occurs: row i has the counts values[at] in
 /// the ascending columns columns[at], at = starts[i] … starts[i + 1] - 1.
 ///
@@ -30,7 +34,7 @@ struct CountView {
 struct SparseCounts {
     Array<std::int64_t> starts{0};          ///< [V + 1]
     ArrayView<const std::int32_t> columns;  ///< [pairs]
-    CountView values;                       ///< [pairs]
+    detail::CountView values;               ///< [pairs]
     std::shared_ptr<const void> owner;      ///< of the memory of columns and values
 
     SparseCounts() = default;
@@ -38,8 +42,8 @@ struct SparseCounts {
     SparseCounts(Array<std::int64_t> starts_, Array<std::int32_t> columns_, Array<std::uint32_t> values_)
         : SparseCounts(std::move(starts_), std::move(columns_), std::move(values_), {}) {}
     /// Counts in external memory, kept alive by `owner_`.
-    SparseCounts(Array<std::int64_t> starts_, ArrayView<const std::int32_t> columns_, CountView values_,
-                 std::shared_ptr<const void> owner_)
+    SparseCounts(Array<std::int64_t> starts_, ArrayView<const std::int32_t> columns_,
+                 detail::CountView values_, std::shared_ptr<const void> owner_)
         : starts(std::move(starts_)), columns(columns_), values(values_), owner(std::move(owner_)) {}
     /// Takes ownership of counts of 8 bytes if `wide_` is not empty, else of 4.
     SparseCounts(Array<std::int64_t> starts_, Array<std::int32_t> columns_, Array<std::uint32_t> narrow_,

@@ -43,6 +43,8 @@ inline std::optional<struct stat> file_status(const std::string& path) {
     refuse("cannot stat", path);
 }
 
+namespace detail {
+
 /// An owning file descriptor, closed by its destructor. -1: none.
 class Descriptor {
 public:
@@ -61,12 +63,14 @@ private:
     int number_;
 };
 
+}  // namespace detail
+
 /// A file opened for reading. Pipes and devices are read like files; a directory is refused.
 class InputFile {
 public:
     /// Opens `path`, with further flags of open(2). Throws FileError if it is missing, a directory, or not readable.
     explicit InputFile(std::string path, int flags = 0) : path_(std::move(path)) {
-        do descriptor_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags));
+        do descriptor_ = detail::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags));
         while (descriptor_ < 0 && errno == EINTR);
         if (descriptor_ < 0) refuse("cannot open", path_);
         struct stat status = {};
@@ -104,7 +108,7 @@ public:
 
 private:
     std::string path_;
-    Descriptor descriptor_;
+    detail::Descriptor descriptor_;
     Index bytes_ = -1;
 };
 

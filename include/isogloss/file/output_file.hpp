@@ -71,7 +71,7 @@ public:
             part_ = folder_of(path_) + name + ".isogloss-part-" + std::to_string(::getpid()) + "-" +
                     std::to_string(number++);
             // No one else may read the replacement of a file before it has that file's permissions.
-            descriptor_ = Descriptor(
+            descriptor_ = detail::Descriptor(
                 ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, replaced ? 0600 : 0666));
         } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
         if (descriptor_ < 0) refuse("cannot create a file beside", path_);
@@ -105,9 +105,9 @@ public:
         flush();
         if (::fsync(descriptor_) != 0) refuse("cannot flush", path_);
         if (::rename(part_.c_str(), path_.c_str()) != 0) refuse("cannot replace", path_);
-        descriptor_ = Descriptor();  // close errors are harmless after fsync
+        descriptor_ = detail::Descriptor();  // close errors are harmless after fsync
         // The new name is on disk only after the folder is; some file systems refuse, which is harmless.
-        const Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        const detail::Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (folder >= 0) ::fsync(folder);
     }
 
@@ -134,7 +134,7 @@ private:
     }
 
     std::string path_, part_, buffer_;
-    Descriptor descriptor_;
+    detail::Descriptor descriptor_;
     Index end_ = 0;  // bytes in the file, without those in the buffer
 };
 

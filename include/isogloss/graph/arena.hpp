@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// Hands out zeroed blocks, 64-byte aligned, one after the other, each between two guard bands of 64
 /// bytes. Blocks live as long as the arena and never move.
@@ -123,4 +123,4 @@ private:
     std::size_t left_ = 0, size_ = 0;
 };
 
-}}  // namespace isogloss
+}}}  // namespace isogloss::graph

@@ -58,11 +58,15 @@ template <class T> struct Units {
     operator Seq<T>() const { return z; }
 };
 
+namespace graph {
+
 /// A sequence one step back: at step t its value at t-1, at the first step the carried state.
 template <class T> struct Previous { Seq<T> of; };
 
 /// A sequence at the current step, computed within the time loop.
 template <class T> struct Current { Seq<T> of; };
+
+}  // namespace graph
 
 /// A dropout mask [groups, B, width], drawn once per training pass: 0 or 1/keep.
 struct Mask {

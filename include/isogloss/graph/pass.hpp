@@ -43,12 +43,14 @@ public:
     const std::string& name() const { return store_.node_names[node_]; }
 
     T* data(Seq<T> a, Index t = 0) const { return store_.value(a.id, t) + first_ * a.width; }
-    T* data(Previous<T> a, Index t = 0) const { return store_.value(a.of.id, t - 1) + first_ * a.of.width; }
+    T* data(graph::Previous<T> a, Index t = 0) const {
+        return store_.value(a.of.id, t - 1) + first_ * a.of.width;
+    }
     /// This part's rows of a node's own array [B, width].
     T* part_of(T* a, Index width) const { return a + first_ * width; }
     auto at(Seq<T> a) const { return matrix_view(data(a), rows(), a.width); }
     auto at(Seq<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.width); }
-    auto at(Previous<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.of.width); }
+    auto at(graph::Previous<T> a, Index t) const { return matrix_view(data(a, t), batch(), a.of.width); }
 
     const Token* data(Tokens x, Index t = 0) const { return store_[x].value + t * store_.batch + first_; }
     MatrixRef<T> values(Weight<T> w) const { return store_[w].values(); }

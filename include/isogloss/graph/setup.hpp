@@ -89,11 +89,11 @@ public:
 private:
     using When = typename graph::Source<T>::When;
     static When when(Seq<T>) { return When::sequence; }
-    static When when(Previous<T>) { return When::previous; }
-    static When when(Current<T>) { return When::current; }
+    static When when(graph::Previous<T>) { return When::previous; }
+    static When when(graph::Current<T>) { return When::current; }
     static Seq<T> sequence(Seq<T> a) { return a; }
-    static Seq<T> sequence(Previous<T> a) { return a.of; }
-    static Seq<T> sequence(Current<T> a) { return a.of; }
+    static Seq<T> sequence(graph::Previous<T> a) { return a.of; }
+    static Seq<T> sequence(graph::Current<T> a) { return a.of; }
 
     Weight<T> weight(const std::string& name, Index rows, Index cols) const;
     Weight<T> weight(Weight<T> shared, Index rows, Index cols) const;
@@ -125,14 +125,14 @@ public:
     /// of the others can be read all the same.
     void open(Seq<T> a) { own(a).internal = false; }
 
-    Previous<T> previous(Seq<T> a) const {
+    graph::Previous<T> previous(Seq<T> a) const {
         if (own(a).lead == 0)
             fail("'", own(a).name,
                  "' has no value before the first step; declare it with recurrent(), which carries it from "
                  "the last pass");
         return {a};
     }
-    Current<T> current(Seq<T> a) const {
+    graph::Current<T> current(Seq<T> a) const {
         own(a);
         return {a};
     }
@@ -267,8 +267,8 @@ public:
     }
     /// Throws UsageError unless an option of the node lies between `low` and `high`; see isogloss::require.
     template <class V>
-    void require(std::string_view option, V value, std::type_identity_t<Bound<V>> low,
-                 std::type_identity_t<Bound<V>> high = std::numeric_limits<V>::max()) const {
+    void require(std::string_view option, V value, std::type_identity_t<detail::Bound<V>> low,
+                 std::type_identity_t<detail::Bound<V>> high = std::numeric_limits<V>::max()) const {
         isogloss::require(who(), option, value, low, high);
     }
 

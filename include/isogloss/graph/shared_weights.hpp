@@ -34,7 +34,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///   owner itself may be destroyed earlier.
 template <class T> class SharedWeights {
 public:
-    SharedWeights(std::shared_ptr<const Arena> memory, std::uint64_t seed, const auto& parameters)
+    SharedWeights(std::shared_ptr<const graph::Arena> memory, std::uint64_t seed, const auto& parameters)
         : memory_(std::move(memory)), seed_(seed) {
         for (const Parameter<T>& p : parameters) {
             Parameter<T> known;
@@ -96,11 +96,11 @@ public:
 
 private:
     struct Packed {
-        Arena memory;
+        graph::Arena memory;
         std::deque<graph::PackedMatrix<T>> matrices;
     };
 
-    std::shared_ptr<const Arena> memory_;
+    std::shared_ptr<const graph::Arena> memory_;
     std::shared_ptr<Packed> packed_;
     std::uint64_t seed_;
     std::vector<Parameter<T>> weights_;

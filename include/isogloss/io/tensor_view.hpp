@@ -44,15 +44,19 @@ enum class DType {
     f64
 };
 
+namespace detail {
+
 /// Name of a scalar type in files and messages, and the bits of one element.
 struct DTypeInfo {
     std::string_view name;  ///< as spelled in safetensors: "F32", "I64" …
     Index bits;             ///< 4, 6, 8, 16, 32 or 64; elements are packed without gaps
 };
 
+}  // namespace detail
+
 /// Name and size of a scalar type.
-inline DTypeInfo info(DType dtype) {
-    constexpr DTypeInfo all[] = {
+inline detail::DTypeInfo info(DType dtype) {
+    constexpr detail::DTypeInfo all[] = {
         {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
         {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"U16", 16},
         {"I16", 16},    {"F16", 16},    {"BF16", 16},   {"U32", 32},        {"I32", 32},        {"F32", 32},

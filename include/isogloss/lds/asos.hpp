@@ -85,9 +85,9 @@ public:
         for (int i = 0;; ++i) {
             rest = sylvester(A_, Ht_, rest);
             X += rest;
-            if (i == 200 || !std::isfinite(frobenius(X)))
+            if (i == 200 || !std::isfinite(detail::frobenius(X)))
                 throw NumericError("ASOS: the primary equation does not converge; use a longer horizon");
-            if (frobenius(rest) <= 1e-13 * frobenius(X)) break;
+            if (detail::frobenius(rest) <= 1e-13 * detail::frobenius(X)) break;
             rest = product(H_far, product(transposed(rest), LGA_t));
         }
         recur(product(GA, X));

@@ -27,8 +27,12 @@ inline double inner(const SmallMatrix& a, const SmallMatrix& b) {
     return kernel::plain::dot(std::ssize(a), a.data(), b.data());
 }
 
+namespace detail {
+
 /// Frobenius norm.
 inline double frobenius(const SmallMatrix& m) { return std::sqrt(inner(m, m)); }
+
+}  // namespace detail
 
 /// a^{-1}.
 inline SmallMatrix inverse(const SmallMatrix& a, const char* who) { return solve(a, identity(rows(a)), who); }
@@ -114,6 +118,8 @@ template <class T> TallMatrix<T> times(const TallMatrix<T>& x, const SmallMatrix
     return out;
 }
 
+namespace detail {
+
 /// Makes the columns of x [V, l] orthonormal and returns R [kept, l] with x = Q R; x becomes Q [V, kept].
 /// Directions whose singular value is below `floor` times the largest are dropped. Uses the eigenvalues of
 /// xᵀx, twice, so that the work is matrix products; valid for condition numbers up to about 1e6 in double.
@@ -142,5 +148,7 @@ template <class T> SmallMatrix orthonormalise(TallMatrix<T>& x, const char* who,
     }
     return R;
 }
+
+}  // namespace detail
 
 }}}  // namespace isogloss::lds

@@ -161,11 +161,11 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
         TallMatrix<T>& made = i % 2 == 0 ? Q : B;
         if (i % 2 == 0) H.apply(B, Q);
         else H.apply_transposed(Q, B);
-        orthonormalise(made, who);
+        detail::orthonormalise(made, who);
         if (checkpoint) checkpoint(i + 1, made);
     }
     H.apply_transposed(Q, B);
-    const SmallMatrix R = orthonormalise(B, who);  // QᵀH = Rᵀ Bᵀ
+    const SmallMatrix R = detail::orthonormalise(B, who);  // QᵀH = Rᵀ Bᵀ
     const auto small = thin_svd<double>(transposed(R), who);
     require_rank(std::ssize(small.s));
     HankelSvd<T> out;

@@ -14,8 +14,8 @@ inline SmallMatrix sylvester(SmallMatrix E, SmallMatrix F, const SmallMatrix& M)
     for (int i = 0; i < 60; ++i) {
         const SmallMatrix more = product(E, X, F);
         X += more;
-        if (!std::isfinite(frobenius(X))) break;
-        if (frobenius(more) <= 1e-15 * frobenius(X)) return X;
+        if (!std::isfinite(detail::frobenius(X))) break;
+        if (detail::frobenius(more) <= 1e-15 * detail::frobenius(X)) return X;
         E = product(E, E);
         F = product(F, F);
     }
@@ -75,9 +75,9 @@ inline SteadyState steady_state(const SmallMatrix& A, const SmallMatrix& G, cons
         psi = symmetrised(psi + product(product(phi, B, psi), transposed(phi)));
         phi = product(phi, B_phi);
         theta += more;
-        if (i == 60 || !std::isfinite(frobenius(theta)))
+        if (i == 60 || !std::isfinite(detail::frobenius(theta)))
             throw NumericError(who, ": the Riccati iteration did not converge");
-        if (frobenius(more) <= 1e-14 * frobenius(theta)) break;
+        if (detail::frobenius(more) <= 1e-14 * detail::frobenius(theta)) break;
     }
     k.predicted = theta;
     const SmallMatrix inner_S = I + product(G, theta - M);

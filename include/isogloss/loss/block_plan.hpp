@@ -20,7 +20,7 @@ public:
         if (n > 0 && setup_) array = setup_->template scratch<U>(n);
     }
     /// An array of n elements that somebody else takes.
-    template <class U> void count(Index n) { bytes_ += n * Index{sizeof(U)} + Arena::overhead; }
+    template <class U> void count(Index n) { bytes_ += n * Index{sizeof(U)} + graph::Arena::overhead; }
     Index bytes() const { return bytes_; }  ///< of all arrays so far
 
 private:

@@ -286,8 +286,8 @@ private:
         const auto refuse = [&](const char* what) { throw DataError(where, ": ", in_quotes(word), what); };
         const bool words = options_.level == Level::word,
                    special = word == options_.unk || word == options_.eos;
-        if (word.empty() || bad_byte(word) || (words && std::ranges::any_of(word, is_space)) ||
-            (!words && !special && utf8_length(word) != word.size()))
+        if (word.empty() || bad_byte(word) || (words && std::ranges::any_of(word, detail::is_space)) ||
+            (!words && !special && isogloss::detail::utf8_length(word) != word.size()))
             refuse(words ? " is not a word: expected valid UTF-8 without white space and NUL"
                          : " is not one character of valid UTF-8");
         if (count < 0 || count > std::numeric_limits<std::int64_t>::max() - total_)

@@ -44,7 +44,7 @@ inline VocabularyOptions with_spellings(VocabularyOptions options, const std::st
         throw DataError(where, ": unknown words and line ends are both spelled ", in_quotes(options.eos),
                         "; give them two names");
     for (const std::string& name : {options.unk, options.eos}) {
-        if (bad_byte(name) || (options.level == Level::word && std::ranges::any_of(name, is_space)))
+        if (bad_byte(name) || (options.level == Level::word && std::ranges::any_of(name, detail::is_space)))
             throw DataError(where, ": ", in_quotes(name), " cannot stand for unknown words or line ends; ",
                             "expected valid UTF-8 without NUL, and no white space in a word");
     }

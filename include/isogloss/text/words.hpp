@@ -10,11 +10,11 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
+namespace detail {
+
 /// True for the bytes that separate words: space, tab, vertical tab, form feed, carriage return and line
 /// feed. Spaces beyond ASCII (U+00A0, U+3000 …) belong to words.
 inline bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
-namespace detail {
 
 /// The first byte in [p, end) that separates words, or `end`.
 inline const char* find_space(const char* p, const char* end) {
@@ -42,7 +42,7 @@ inline const char* find_space(const char* p, const char* end) {
 template <class Use> void for_each_word(std::string_view line, Use&& use) {
     const char *p = line.data(), *const end = p + line.size();
     for (;;) {
-        while (p != end && is_space(*p)) ++p;
+        while (p != end && detail::is_space(*p)) ++p;
         if (p == end) return;
         const char* const word = p;
         p = detail::find_space(word, end);

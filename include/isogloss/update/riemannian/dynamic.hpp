@@ -54,7 +54,7 @@ public:
           by_parameter_(group_.size(), nullptr) {
         rate(options.rate);
         require(who, "damping", options.damping, Exclusive{0});
-        metrics_ = metrics_of(g, units_, UnitModulus::ruop, options.form);
+        metrics_ = detail::metrics_of(g, units_, UnitModulus::ruop, options.form);
         for (std::size_t k = 0; k < units_.size(); ++k)
             by_parameter_[std::size_t(std::find(group_.begin(), group_.end(), &units_[k]) - group_.begin())] =
                 directions_[k].data();

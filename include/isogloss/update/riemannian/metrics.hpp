@@ -7,7 +7,7 @@
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace detail {
 
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
 /// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
@@ -62,4 +62,4 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     return metrics;
 }
 
-}}  // namespace isogloss
+}}}  // namespace isogloss::detail

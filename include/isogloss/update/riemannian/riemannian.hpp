@@ -71,7 +71,7 @@ public:
         require("riemannian", "floor", options.floor, 0.0);
         require("riemannian", "decay", options.decay, 0, Exclusive{1});
         require("riemannian", "every", options.every, 1);
-        metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets);
+        metrics_ = detail::metrics_of(g, group_, options.modulus, options.form, options.targets);
     }
     /// The parameters whose names match `pattern`.
     Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)

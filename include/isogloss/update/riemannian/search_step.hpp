@@ -44,7 +44,8 @@ public:
             f += std::numeric_limits<double>::epsilon();
         }
         damping_ = {options.damping, options.floor};
-        metrics_ = metrics_of(g, group_, options.modulus, options.form, options.targets, options.frequencies);
+        metrics_ = detail::metrics_of(g, group_, options.modulus, options.form, options.targets,
+                                      options.frequencies);
         behind_ = hidden_of(graph::Inspect::store(g));
     }
     /// The parameters whose names match `pattern`.
