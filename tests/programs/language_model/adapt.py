@@ -150,10 +150,8 @@ def wrong():
         cache = ["--cache"] if command == "evaluate" else []
         for options, says in [([*cache, "--cache-weight", "nan"], "weight = nan"), ([*cache, "--cache-flatness", "nan"], "flatness = nan"),
                               ([*cache, "--cache-window", 0], "window = 0"), (["--dynamic", "sgd", "--dynamic-rate", "nan"], "rate = nan"),
-                              (["--dynamic", "sgd", "--dynamic-decay", 2], "decay = 2"), (["--mix-with", "m", "--columns", 0], "--columns is 0"),
+                              (["--dynamic", "sgd", "--dynamic-decay", 2], "decay = 2"), (["--columns", 0], "--columns is 0"),
                               (["--dynamic", "riemannian", "--dynamic-text", "none.txt", "--dynamic-table-rate", -1], "table-rate = -1")]:
-            if "--mix-with" in options and command == "evaluate":
-                options = [*options, "--mix-weight", 0.5]
             error = run(command, "--model", "absent", "--text", "absent.txt", *options, status=1).stderr
             assert error.startswith("isogloss: ") and says in error, (command, options, error)
     refuses("tune", "--dynamic", "sgd", "--dynamic-rate", 0.1, "nan", says="rate = nan")

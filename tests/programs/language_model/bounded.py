@@ -38,7 +38,6 @@ with Folder():
     for columns in [8000, 100000]:
         same("evaluate", ["--columns", columns], ["--columns", 459], least)
         same("evaluate", ["--columns", columns, "--softmax-temperature", 1.1], ["--columns", 459, "--softmax-temperature", 1.1], least)
-    same("tune", ["--columns", 100000, "--mix-with", "m"], ["--columns", 459, "--mix-with", "m"], least)
     same("tune", ["--columns", 100000, "--softmax-temperature"], ["--columns", 459, "--softmax-temperature"], least)
     assert "in 459 columns" in run("evaluate", *SOME, "--columns", 8000).stdout
     statistics = ["--dynamic-text", "train.txt", "--dynamic", "rms"]
