@@ -3,6 +3,7 @@
 #include <isogloss/geometry/neighbours.hpp>
 #include <isogloss/lds.hpp>
 #include <isogloss/text/corpus.hpp>
+#include <span>
 
 namespace ig = isogloss;
 
@@ -28,7 +29,7 @@ int main() {
     for (const char* word : {"king", "thou", "upon"}) {
         std::printf("%-5s", word);
         for (const auto& n :
-             ig::nearest({types.data(), types.size()}, vocabulary.size(), 40, vocabulary[word], 6))
+             ig::nearest(std::span(types.data(), types.size()), vocabulary.size(), 40, vocabulary[word], 6))
             std::printf(" %s", vocabulary.word(static_cast<ig::Token>(n.row)).c_str());
         std::printf("\n");
     }
