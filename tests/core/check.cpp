@@ -91,7 +91,7 @@ template <class T> struct Faulty {
                         gradient[j] += tilt * p.data(x, t)[i] * p.adjoint_data(y, t)[i];
             if (has(Fault::infinite)) gradient[1] = std::numeric_limits<T>::infinity();
         } else {
-            if (has(Fault::modulus_throws)) p.gradient_row(a, 0);  // a is not looked up
+            if (has(Fault::modulus_throws)) throw UsageError("node 'faulty': it has no modulus");
             if (has(Fault::modulus_adds)) p.gradient(a).data[2] += T(1);
         }
     }

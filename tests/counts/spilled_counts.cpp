@@ -182,7 +182,7 @@ TEST_CASE("A merge that failed goes on at the next call", "[counts][spilled_coun
     CHECK(saved(counts, place / "f") == in_memory(text, V, options));
 }
 
-TEST_CASE("A damaged file is named and stays; once it is gone its tokens are counted again",
+TEST_CASE("A damaged file is named and stays, and once it is gone its tokens are counted again",
           "[counts][spilled_counts][errors]") {
     const TemporaryDirectory place;
     constexpr Index V = 40;
