@@ -310,7 +310,7 @@ TEST_CASE("A call that fails while a counting is resumed costs no file", "[io][f
             REQUIRE(names() == before);
             if (!failing::failed) break;
         }
-    CHECK(refused >= 3 * 8);
+    CHECK(refused >= 3 * 4);
 }
 
 TEST_CASE("Counts and systems are the old or the new ones, whatever call fails", "[io][failing]") {

@@ -67,8 +67,8 @@ public:
 
     Tokens tokens(const std::string& name, Index vocabulary) {
         constexpr Index most = Index{std::numeric_limits<Token>::max()} + 1;
-        require(message("tokens '", name, "'"), "vocabulary", vocabulary, 1, most);
         return all_or_nothing("tokens input", name, [&] {
+            require(message("tokens '", name, "'"), "vocabulary", vocabulary, 1, most);
             store_.claim(name, "tokens input");
             Token* const value = store_.arena.template take<Token>(store_.capacity_rows(),
                                                                    message("tokens input '", name, "'"));
