@@ -273,7 +273,7 @@ struct LanguageModel {
             try {
                 line.unknowns = it.vocabulary.encode(text, line.tokens);
             } catch (const ig::DataError& error) {
-                throw ig::DataError("line ", lines.size(), ": ", lm::fault_of_line(error));
+                throw ig::DataError("line ", lines.size(), ": ", error.text());
             }
         }
         lm::score_all(it, lines);
