@@ -57,7 +57,7 @@ def table():
     for line, loss in zip(sorted(rows("t/tables.csv"), key=lambda line: line["row"]), ["ce", "al"], strict=True):
         model = f"t/ptb-small-{line['row']}-1"
         run("train", "--corpus", "ptb", "--preset", "small", "--head", "tied", "--loss", loss, "--seed", 1, *TINY, "--precision", "auto",
-            "--epsilon", 1 / 256, "--threads", 1, "--model", "alone")
+            "--epsilon", 1 / 256, "--threads", 1, "--model", "alone", "--overwrite")
         assert read("alone") == read(model + ".safetensors"), f"{model} is another model"
         log = rows(model + ".csv")
         assert [int(row["epoch"]) for row in log] == list(range(1, 10)) and len({row["run"] for row in log}) == 1, log
