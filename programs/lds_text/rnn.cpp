@@ -171,7 +171,7 @@ public:
             .number("nats", nats_)
             .number("tokens", tokens_);
         checkpoint_.number("best", best_).number("at_best", at_best_).counter("best_epoch", best_epoch_);
-        checkpoint_.text("vocabulary", words_);
+        checkpoint_.text("vocabulary", words_).number("seconds", seconds_);
         if (!o.save.empty()) best_network_.emplace(options_of_model(), start_.vocabulary);
     }
 
@@ -181,7 +181,6 @@ public:
         else if (o_.resume)
             say("'%s' holds no training yet: the training starts from the beginning\n", state().c_str());
         if (!going_on) {
-            checkpoint_.number("seconds", seconds_);
             best_ = schedule_.before = perplexity(valid_);
             if (!std::isfinite(best_))
                 throw ig::NumericError("rnn: the perplexity of --valid before training is ", best_,

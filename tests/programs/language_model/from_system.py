@@ -23,11 +23,11 @@ def begins_as_two_calls_do():
     for cell in ["rnn", "lstm", "gru", "rhn"]:
         said = lds_text("start", "--model", "system", "--cell", cell, "--out", "begun")
         how = [*TEXTS, "--rate", 0.1, "--epochs", 1]
-        out = run("train", "--model", "one", *how, "--start", "system", "--cell", cell).stdout
+        out = run("train", "--model", "one", *how, "--start", "system", "--cell", cell, "--overwrite").stdout
         assert "parameters to start with: 'system'" in out and f"1 x 4 {cell}, free head, loss ce" in out, out
         program, *printed = shlex.split(said.split(": ", 1)[1])
         assert program == "language_model" and ("--rate" in printed) == (cell == "rnn"), said
-        run(*printed, *how, "--model", "two")
+        run(*printed, *how, "--model", "two", "--overwrite")
         one, two = parameters("one"), parameters("two")
         assert one.keys() == two.keys() and one["E"] == two["E"] and one["softmax.W"] == two["softmax.W"], cell
         assert all(one[name] == two[name] for name in one), cell

@@ -84,7 +84,7 @@ with Folder():
                           (["--keep", 2], "keep"), (["--train", "none.txt"], "none.txt")]:
         done = together(4, "wrong", options, status=1)
         assert len(errors(done)) == 1 and says in errors(done)[0], (options, done)
-    together(2, "m0_2", RECIPES[0])  # a finished one is trained anew, as without mpirun
+    together(2, "m0_2", [*RECIPES[0], "--overwrite"])  # a finished one is trained anew
     assert read("m0_2") == read("alone0")
 
     # What one process does is refused to several before anything is written.
