@@ -230,7 +230,7 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
     if (ranks.first()) {
         files::Outputs().write_unmarked("--model", given.model, true).check();  // its folder, for the lock
         lock.emplace("--model", given.model);
-        for (const std::string& file : {given.model, state}) files::remove_abandoned(file);
+        files::remove_abandoned(state);
     }
     std::optional<Training> training;
     const auto begin = [&](const ig::io::Safetensors* file) {

@@ -12,6 +12,7 @@
 #include <isogloss/error.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <string>
+#include <system_error>
 
 namespace files {
 
@@ -24,6 +25,18 @@ inline bool is_named(int descriptor, const std::string& path) {
            open.st_dev == named.st_dev && open.st_ino == named.st_ino;
 }
 
+/// Removes what killed programs left of a file that they were writing (see ig::file::OutputFile). For the only program
+/// that writes it, which holds a lock; one that holds a Lock on the file itself has done so.
+inline void remove_abandoned(const std::string& file) {
+    const std::filesystem::path target = ig::file::link_target(file);
+    const std::string begin = target.filename().string().substr(0, 200) + ".isogloss-part-";
+    std::error_code ignored;  // what cannot be read or removed stays
+    for (const auto& entry : std::filesystem::directory_iterator(ig::file::folder_of(target), ignored))
+        if (const std::string name = entry.path().filename();
+            name.starts_with(begin) && name.find_first_not_of("0123456789-", begin.size()) == name.npos)
+            std::filesystem::remove(entry.path(), ignored);
+}
+
 /// While one exists, no other program has one for the same file, whatever link names it.
 ///
 /// The lock (flock) is on FILE.lock in the same folder, an empty file that is removed with it. The system
@@ -31,7 +44,7 @@ inline bool is_named(int descriptor, const std::string& path) {
 /// nothing, and the next program takes it. On a file system without locks there is none.
 class Lock {
 public:
-    /// Throws FileError if another program has the lock; `option` names the file.
+    /// Throws FileError if another program has the lock; `option` names the file. Removes what killed programs left of it.
     Lock(const std::string& option, const std::string& file) : name_(ig::file::link_target(file) + ".lock") {
         if (file.empty()) throw ig::FileError(ig::message(option, " is an empty name; give it another"));
         for (;;) {
@@ -47,7 +60,7 @@ public:
                                 "'). Wait until it has ended, or give ", option, " another name"));
             }
             // The previous holder may have removed the file between the two calls.
-            if (is_named(descriptor_, name_)) return;
+            if (is_named(descriptor_, name_)) return remove_abandoned(file);
             ::close(descriptor_);
         }
     }
@@ -65,16 +78,5 @@ private:
     std::string name_;
     int descriptor_ = -1;
 };
-
-/// Removes what killed programs left of a file that they were writing (see ig::file::OutputFile). For the only program
-/// that writes it, which holds a lock.
-inline void remove_abandoned(const std::string& file) {
-    const std::filesystem::path target = ig::file::link_target(file);
-    const std::string begin = target.filename().string().substr(0, 200) + ".isogloss-part-";
-    for (const auto& entry : std::filesystem::directory_iterator(ig::file::folder_of(target)))
-        if (const std::string name = entry.path().filename();
-            name.starts_with(begin) && name.find_first_not_of("0123456789-", begin.size()) == name.npos)
-            std::filesystem::remove(entry.path());
-}
 
 }  // namespace files

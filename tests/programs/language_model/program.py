@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from checksum import crc64  # noqa: E402
 from grammar import grammar  # noqa: E402
 
 if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
@@ -127,19 +128,6 @@ def number(pattern, output):
     found = re.search(pattern, output)
     assert found, f"no {pattern!r} in\n{output}"
     return float(found.group(1).replace(",", ""))
-
-
-def crc64(content):
-    """CRC-64/XZ, as the library writes it."""
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0xC96C5795D7870F42 if byte & 1 else 0)
-        table.append(byte)
-    crc = 2**64 - 1
-    for byte in content:
-        crc = table[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ (2**64 - 1)
 
 
 def poison(source, target, name, value):

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 
-from program import PROGRAM, content, grammar, run, write
+from program import PROGRAM, content, crc64, grammar, run, write
 
 
 def text(sentences):
@@ -350,12 +350,11 @@ def check_sentences():
     assert file != content("by.line")
     with open("said.running", "wb") as f:
         f.write(file)
-    refused = run("inspect", "--model", "said.running", status=1, says="the file is damaged")
-    found, written = refused.split("its checksum is ")[1].split(",")[0], refused.split("but '")[1].split("'")[0]
+    run("inspect", "--model", "said.running", status=1, says="the file is damaged")
+    digits = file.index(b'"isogloss.checksum":"') + len(b'"isogloss.checksum":"')
+    written, zeros = file[digits:digits + 16], b"0" * 16
     with open("said.running", "wb") as f:
-        f.write(file.replace(written.encode(), found.encode(), 1))
-    write("line", "the cat sees dog\n")
-    write("after", "<eos> the cat sees dog\n")
+        f.write(file.replace(written, b"%016x" % crc64(file.replace(written, zeros, 1)), 1))
     running, bare, after = (embedded("--model", model, "--text", file)[0] for model, file in
                             (("said.running", "line"), ("by.line", "line"), ("by.line", "after")))
     assert apart(running, after[1:]) < 1e-5 and apart(running, bare) > 1e-2, (running, bare, after)

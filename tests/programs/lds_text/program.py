@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from checksum import crc64  # noqa: E402, F401
 from grammar import grammar  # noqa: E402, F401
 
 if len(sys.argv) != 2 or not os.path.exists(sys.argv[1]):
