@@ -60,9 +60,10 @@ public:
                                 "'). Wait until it has ended, or give ", option, " another name"));
             }
             // The previous holder may have removed the file between the two calls.
-            if (is_named(descriptor_, name_)) return remove_abandoned(file);
+            if (is_named(descriptor_, name_)) break;
             ::close(descriptor_);
         }
+        remove_abandoned(file);
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;

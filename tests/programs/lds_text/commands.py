@@ -355,6 +355,8 @@ def check_sentences():
     written, zeros = file[digits:digits + 16], b"0" * 16
     with open("said.running", "wb") as f:
         f.write(file.replace(written, b"%016x" % crc64(file.replace(written, zeros, 1)), 1))
+    write("line", "the cat sees dog\n")
+    write("after", "<eos> the cat sees dog\n")
     running, bare, after = (embedded("--model", model, "--text", file)[0] for model, file in
                             (("said.running", "line"), ("by.line", "line"), ("by.line", "after")))
     assert apart(running, after[1:]) < 1e-5 and apart(running, bare) > 1e-2, (running, bare, after)
