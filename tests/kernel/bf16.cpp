@@ -174,10 +174,10 @@ TEST_CASE("Products in bfloat16 are those of the rounded factors, whatever the s
                     const auto row = normal(n, 7), start = normal(m * n, 4);
                     std::vector<float> rows, none(start.size(), 0), found(start.size(), std::nanf(""));
                     for (Index i = 0; i < m; ++i) rows.insert(rows.end(), row.begin(), row.end());
+                    const MatrixRef<float> out{found.data(), m, n};
                     const auto product = [&](const float* begin, Index stride) {
-                        kernel::Bf16Gemm::product(a, packed.data(), begin, stride, {found.data(), m, n},
-                                                  memory.data());
-                        return MatrixRef<const float>(found.data(), m, n);
+                        kernel::Bf16Gemm::product(a, packed.data(), begin, stride, out, memory.data());
+                        return MatrixRef<const float>(out);
                     };
                     CHECK(is_product(a, b, 1, {none.data(), m, n}, product(nullptr, 0)));
                     CHECK(is_product(a, b, 1, {rows.data(), m, n}, product(row.data(), 0)));
