@@ -40,7 +40,8 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
     if (dice.chance(0.5)) {
         const std::size_t before = pairs.size();
         pairs = blind(pairs, pairs.size() + 4);
-        sections.back().bytes += std::int64_t(pairs.size()) - std::int64_t(before);
+        std::int64_t& bytes = sections.back().bytes;  // any number by an earlier change, hence unsigned
+        bytes = static_cast<std::int64_t>(std::uint64_t(bytes) + pairs.size() - before);
     } else {
         std::int64_t* const fields[] = {&s.begin,      &s.bytes,    &s.pairs, &s.largest,
                                         &h.vocabulary, &h.boundary, &h.first};
