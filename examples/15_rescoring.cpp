@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <isogloss/evaluation.hpp>
 #include <isogloss/isogloss.hpp>
 
 namespace ig = isogloss;

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
+#include <isogloss/evaluation.hpp>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 #include <map>

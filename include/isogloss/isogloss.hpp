@@ -3,12 +3,7 @@
 
 #include <isogloss/config.hpp>
 #include <isogloss/evaluation/evaluate.hpp>
-#include <isogloss/evaluation/evaluate_dynamically.hpp>
-#include <isogloss/evaluation/neural_cache.hpp>
-#include <isogloss/evaluation/neural_cache_perplexity.hpp>
-#include <isogloss/evaluation/score_hypotheses.hpp>
 #include <isogloss/evaluation/top_k.hpp>
-#include <isogloss/evaluation/unigram.hpp>
 #include <isogloss/graph/describe.hpp>
 #include <isogloss/graph/graph.hpp>
 #include <isogloss/loss/activation_penalty.hpp>
@@ -32,7 +27,6 @@
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <isogloss/update/adam.hpp>
-#include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <isogloss/update/weight_average.hpp>

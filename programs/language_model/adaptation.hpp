@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <isogloss/evaluation.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/update/riemannian/dynamic.hpp>
 #include <limits>

@@ -1,3 +1,4 @@
+#include <isogloss/evaluation.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/update/riemannian/dynamic.hpp>
 #include <limits>

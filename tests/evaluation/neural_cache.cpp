@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/evaluation/neural_cache_perplexity.hpp>
+#include <isogloss/evaluation.hpp>
 #include <isogloss/isogloss.hpp>
 #include <limits>
 #include <stdexcept>

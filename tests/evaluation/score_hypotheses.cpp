@@ -1,5 +1,6 @@
 #include <cmath>
 #include <isogloss/evaluation/score_hypotheses.hpp>
+#include <isogloss/evaluation.hpp>
 #include <isogloss/isogloss.hpp>
 #include <vector>
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <isogloss/io/checkpoint.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <optional>
 #include <vector>
 

@@ -1,5 +1,6 @@
 // Weights that are not trained: no gradient product, no memory, no step; and all others as if they were.
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <string>
 #include <vector>

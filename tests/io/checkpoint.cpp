@@ -2,6 +2,7 @@
 #include <isogloss/hmm/hmm.hpp>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <limits>
 #include <string>
 #include <utility>

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <limits>
 #include <memory>
 #include <vector>

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <vector>
 
 #include "catch.hpp"

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <isogloss/io/checkpoint.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <limits>
 #include <type_traits>
 #include <utility>

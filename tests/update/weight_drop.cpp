@@ -1,6 +1,7 @@
 #include <cmath>
 #include <isogloss/io/checkpoint.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/update/dynamic.hpp>
 #include <isogloss/threads.hpp>
 #include <optional>
 #include <vector>
