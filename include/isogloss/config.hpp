@@ -6,7 +6,8 @@
 #define ISOGLOSS_VERSION_PATCH 0
 
 #if defined(__GNUC__) && !defined(__OPTIMIZE__) && !defined(ISOGLOSS_UNOPTIMISED)
-#pragma message("isogloss without optimisation runs 25 times slower: add -O2 -march=native, or -DISOGLOSS_UNOPTIMISED")
+#pragma message( \
+    "isogloss without optimisation runs 25 times slower: add -O2 -march=native, or -DISOGLOSS_UNOPTIMISED")
 #endif
 
 // The widest instruction set that the compiler flags allow (-march=…).

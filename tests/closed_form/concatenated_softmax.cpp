@@ -101,21 +101,6 @@ TEST_CASE("The same model as a graph has the same gradients to 1e-12",
         for (Index c = 0; c < C; ++c) transposed.push_back(d_W[std::size_t(c * M * H + i)]);
     REQUIRE(apart(gradient_of(model.W()), transposed) < 1e-12);
     REQUIRE(model.parameters().divisor(Divisor::tokens) == N - 1);
-
-    // The table of the graph itself, beside weights of the model.
-    auto& table = g.parameter("E");
-    g.parameters().clear_gradients();
-    model.parameters().clear_gradients();
-    model.value_and_gradient(table, model.W(), words, classes);
-    const Numbers through_table = gradient(g, "E");
-    REQUIRE(g.parameters().divisor(Divisor::tokens) == N - 1);
-    model.value_and_gradient(table, model.W(), words, classes);  // adds, and so do the divisors
-    REQUIRE(g.parameters().divisor(Divisor::batch) == 2 * (N - 1));
-    REQUIRE(model.parameters().divisor(Divisor::tokens) == 2 * (N - 1));
-    g.parameters().clear_gradients();
-    g.forward(l, inputs);
-    g.backward(l);
-    REQUIRE(apart(through_table, gradient(g, "E")) < 1e-12);
 }
 
 TEST_CASE("One word, one class more than it knows: the gradient by hand",
@@ -215,67 +200,31 @@ TEMPLATE_TEST_CASE("A frozen table or matrix gets no gradient, the other one its
         model.parameters().trained(true);
         model.parameters().clear_gradients();  // of the one that was trained it stays
     }
-
-    Graph<T> frozen({}), evaluation({.gradients = false});  // without memory for a gradient
-    frozen.weight("E", V, H, constant(0), {.trained = false});
-    std::copy_n(model.E().value, V * H, frozen.parameter("E").value);
-    REQUIRE(model.value_and_gradient(frozen.parameter("E"), model.W(), X, y) == nats);
-    REQUIRE(gradient_of(model.W()) == of_W);
-    evaluation.weight("E", V, H, constant(0));
-    evaluation.weight("W", M * H, C, constant(0));
-    model.parameters().clear_gradients();
-    const auto none = says("concatenated softmax", "has no gradients", "GraphOptions::gradients");
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(evaluation.parameter("E"), model.W(), X, y), UsageError,
-                           none);
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(model.E(), evaluation.parameter("W"), X, y), UsageError,
-                           none);
-    REQUIRE(model.E().condition == Condition::empty);
-    REQUIRE(model.W().condition == Condition::empty);
 }
 
 TEST_CASE("ConcatenatedSoftmax refuses what does not fit", "[closed_form][concatenated_softmax][errors]") {
     auto options = shape();
     options.words = 0;
-    REQUIRE_THROWS_MATCHES(ConcatenatedSoftmax<float>(options), UsageError, says("words = 0", "at least 1"));
-    ConcatenatedSoftmax<double> model(shape());
-    const auto X = draw(N * M, V, 1), y = draw(N, C, 2);
-    REQUIRE_THROWS_MATCHES(model.value(std::span(X).first(N * M - 1), y), UsageError,
-                           says("43 words for 11 examples", "4 for each"));
-    REQUIRE_THROWS_MATCHES(model.value(draw((N + 1) * M, V, 1), draw(N + 1, C, 2)), UsageError,
-                           says("found 12 examples", "at most 11"));
-    auto wrong = X;
-    wrong[6] = V;
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(wrong, y), DataError,
-                           says("example 1, word 2", "token 9", "0 to 8"));
-    auto classes = y;
-    classes[3] = -2;
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, classes), DataError, says("example 3", "class -2"));
-    std::vector<double> p(N * C);
-    REQUIRE_THROWS_MATCHES(model.probabilities(X, {p.data(), C, N}), UsageError, says("[6, 11]", "[11, 6]"));
-    ConcatenatedSoftmax<double> other({.vocabulary = V, .width = H + 1, .words = M, .classes = C});
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(other.E(), model.W(), X, y), UsageError,
-                           says("found a table [9, 4]", "expected [9, 3]"));
-    REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
-
-    model.E().value[X[8] * H] = std::numeric_limits<double>::infinity();
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, y), NumericError, says("has a loss of", "nan"));
-    REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
-    REQUIRE(model.W().condition == Parameter<double>::Condition::empty);
-}
-
-TEST_CASE("An example that is not finite takes back the gradients of the blocks before it",
-          "[closed_form][concatenated_softmax][errors]") {
-    auto options = shape();
+    REQUIRE_THROWS_MATCHES(ConcatenatedSoftmax<float>(options), UsageError, says("words = 0"));
+    options = shape();
     options.budget = 1;  // a row of logits at a time
     ConcatenatedSoftmax<double> model(options);
-    std::vector<Token> X(2 * M, 0);
-    X[M] = 1;
-    model.E().value[H] = std::numeric_limits<double>::quiet_NaN();
-    const std::vector<Token> y = {0, 1};
-    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, y), NumericError,
-                           says("example 1", "loss of nan", "the weight 'E' is nan at row 1, column 0"));
+    const auto X = draw(N * M, V, 1), y = draw(N, C, 2);
+    REQUIRE_THROWS_AS(model.value(std::span(X).first(N * M - 1), y), UsageError);
+    REQUIRE_THROWS_AS(model.value(draw((N + 1) * M, V, 1), draw(N + 1, C, 2)), UsageError);
+    auto wrong = X;
+    wrong[6] = V;
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(wrong, y), DataError, says("example 1, word 2"));
+    auto classes = y;
+    classes[3] = -2;
+    REQUIRE_THROWS_MATCHES(model.value_and_gradient(X, classes), DataError, says("example 3"));
+    std::vector<double> p(N * C);
+    REQUIRE_THROWS_AS(model.probabilities(X, {p.data(), C, N}), UsageError);
+
+    // One that is not finite takes back the gradients of the blocks before it.
+    model.E().value[X[8] * H] = std::numeric_limits<double>::infinity();
+    REQUIRE_THROWS_AS(model.value_and_gradient(X, y), NumericError);
+    REQUIRE_THROWS_AS(model.probabilities(X, {p.data(), N, C}), NumericError);
     REQUIRE(model.E().condition == Parameter<double>::Condition::empty);
     REQUIRE(model.W().condition == Parameter<double>::Condition::empty);
-    std::vector<double> p(2 * C);
-    REQUIRE_THROWS_MATCHES(model.probabilities(X, {p.data(), 2, C}), NumericError, says("example 1"));
 }

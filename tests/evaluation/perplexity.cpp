@@ -20,9 +20,9 @@ TEST_CASE("A uniform model over V words has perplexity V, log2 V bits", "[metric
 
 TEST_CASE("Perplexity refuses to average nothing, and what is not a number", "[metric][perplexity]") {
     Perplexity p;
-    REQUIRE_THROWS_MATCHES(p.value(), UsageError, says("no tokens"));
+    REQUIRE_THROWS_AS(p.value(), UsageError);
     p.add(1, 1);
-    REQUIRE_THROWS_MATCHES(p.bits_per_character(), UsageError, says("no characters"));
+    REQUIRE_THROWS_AS(p.bits_per_character(), UsageError);
     REQUIRE_THROWS_AS(p.add(std::numeric_limits<double>::quiet_NaN(), 1), NumericError);
     REQUIRE_THROWS_MATCHES(p.add(1, -1), UsageError, says("tokens = -1"));
     CHECK(p.nats() == 1);

@@ -64,7 +64,7 @@ TEST_CASE("The loss by token adds up to the loss, positions without a target cos
     const std::vector<Token> none(8, not_predicted);
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, TokenBlock{none.data(), 4, 2}}) == 0);
     CHECK(m.g.result(m.l).predicted() == 0);
-    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("'loss'", "not_predicted"));  // a slip
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("'loss'"));  // a slip
     m.g.shard(0, 3);  // nor does every part of a batch have targets
     m.g.forward(m.l, {m.x, input}, {m.y, TokenBlock{none.data(), 4, 2}});
     m.g.backward(m.l);
@@ -84,7 +84,7 @@ TEST_CASE("State is carried between passes, put back, and forgotten by reset", "
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == later);
     m.g.reset();
     CHECK(m.g.forward(m.l, {m.x, input}, {m.y, target}) == fresh);
-    REQUIRE_THROWS_MATCHES(m.g.states().restore({}), UsageError, says("restore", "lstm.h"));
+    REQUIRE_THROWS_AS(m.g.states().restore({}), UsageError);
 }
 
 TEST_CASE("A pass over fewer columns leaves the states of the others alone", "[graph]") {
@@ -132,63 +132,10 @@ TEST_CASE("Only what a target needs is run, and only its inputs are asked for", 
     g.backward(la);
     CHECK(g.parameter("b.W").condition == Parameter<double>::Condition::empty);
     g.reset();
-    REQUIRE_THROWS_MATCHES(g.forward(both, {x, block}, {y, block}), UsageError,
-                           says("'z'", "'lb'", "not given"));
+    REQUIRE_THROWS_MATCHES(g.forward(both, {x, block}, {y, block}), UsageError, says("'z'", "'lb'"));
     const double only_b = g.forward(lb, {x, block}, {z, block});
     g.reset();
     CHECK(g.forward(both, {x, block}, {y, block}, {z, block}) == Approx(2 * only_a + 3 * only_b));
-}
-
-TEST_CASE("Gradients of several losses add up, whatever the order of passes", "[graph]") {
-    const auto gradient = [](int which) {
-        Model<double> m;
-        const auto z = m.g.tokens("z", 7);
-        const auto l2 = m.g.add<CrossEntropy>("loss2", {}, m.o, z);
-        const auto total = m.g.add<TotalLoss>("total", {}, m.l, l2);
-        const auto pass = [&](Loss<double> l) {
-            m.g.reset();
-            m.g.forward(l, {m.x, input}, {m.y, target}, {z, input});
-            m.g.backward(l);
-        };
-        if (which == 0) pass(total);
-        else pass(m.l), pass(l2);
-        const auto view = m.g.gradient(m.E);
-        return std::vector<double>(view.begin(), view.end());
-    };
-    const auto at_once = gradient(0), in_turn = gradient(1);
-    for (std::size_t i = 0; i < at_once.size(); ++i) CHECK(at_once[i] == Approx(in_turn[i]).margin(1e-12));
-}
-
-TEST_CASE("A forward pass that is not followed by backward leaves no gradient behind", "[graph]") {
-    Model<double> m;
-    m.g.forward(m.l, {m.x, input}, {m.y, target});
-    m.g.training(false);
-    m.g.forward(m.l, {m.x, input}, {m.y, target});
-    for (const double v : m.g.gradient(m.E)) REQUIRE(v == 0);
-}
-
-TEST_CASE("Probabilities are softmax(o / temperature), and sum to one", "[graph]") {
-    Model<double> m;
-    m.g.training(false);
-    m.g.forward(m.o, {m.x, input});
-    const auto p = m.g.head(m.o).probabilities(), soft = m.g.head(m.o).probabilities(1000);
-    const auto h = m.g.value(m.h);
-    const auto E = m.g.value(m.E);
-    for (std::size_t r = 0; r < 8; ++r) {
-        double sum = 0, expected[7];
-        for (std::size_t v = 0; v < 7; ++v) {
-            double z = 0;
-            for (std::size_t i = 0; i < 5; ++i) z += h(r, i) * E(v, i);
-            sum += expected[v] = std::exp(z);
-        }
-        for (std::size_t v = 0; v < 7; ++v) {
-            CHECK(p(r, v) == Approx(expected[v] / sum));
-            CHECK(soft(r, v) == Approx(1.0 / 7).epsilon(1e-2));
-        }
-    }
-    REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(0.), UsageError, says("temperature 0"));
-    m.g.forward(m.e, {m.x, input});
-    REQUIRE_THROWS_MATCHES(m.g.head(m.o).probabilities(), UsageError, says("did not reach 'softmax'"));
 }
 
 TEST_CASE("Logits and log-probabilities are those of the head", "[graph]") {
@@ -205,43 +152,40 @@ TEST_CASE("Logits and log-probabilities are those of the head", "[graph]") {
             for (std::size_t i = 0; i < 5; ++i) expected += h(r, i) * E(v, i);
             CHECK(z(r, v) == Approx(expected).margin(1e-12));
             CHECK(std::exp(logs(r, v)) == Approx(p(r, v)));
+            CHECK(logs(r, v) - logs(r, 0) == Approx(2 * (z(r, v) - z(r, 0))).margin(1e-12));
+            if (v == 0) CHECK(xt::sum(xt::row(p, r))() == Approx(1));
         }
     double some[2 * 7];
     m.g.head(m.o).logits(3, {some, 2, 7});
     CHECK(some[0] == Approx(z(3, 0)));
     m.g.head(m.o).log_probabilities(3, {some, 2, 7}, 0.5);
     CHECK(some[0] == Approx(logs(3, 0)));
-    REQUIRE_THROWS_MATCHES(m.g.head(m.o).logits(7, {some, 2, 7}), UsageError, says("logits: 2 rows from 7"));
-    REQUIRE_THROWS_MATCHES(m.g.head(m.o).log_probabilities(0.), UsageError,
-                           says("log_probabilities", "temperature 0"));
+    REQUIRE_THROWS_AS(m.g.head(m.o).logits(7, {some, 2, 7}), UsageError);
+    REQUIRE_THROWS_AS(m.g.head(m.o).log_probabilities(0.), UsageError);
 }
 
 TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][errors]") {
     Graph<float> g({.time = 2, .batch = 2}), other({});
     const auto x = g.tokens("x", 5), y = g.tokens("y", 6);
     const auto E = g.weight("E", 5, 3, uniform(0.1));
-    REQUIRE_THROWS_MATCHES(g.tokens("x", 5), UsageError, says("'x'", "already", "unique"));
-    REQUIRE_THROWS_MATCHES(g.weight("a b", 1, 1, constant(0)), UsageError, says("no blank"));
-    REQUIRE_THROWS_MATCHES(g.weight("W", 0, 1, constant(0)), UsageError, says("[0, 1]", "at least [1, 1]"));
+    REQUIRE_THROWS_MATCHES(g.tokens("x", 5), UsageError, says("'x'"));
+    REQUIRE_THROWS_AS(g.weight("a b", 1, 1, constant(0)), UsageError);
+    REQUIRE_THROWS_AS(g.weight("W", 0, 1, constant(0)), UsageError);
     REQUIRE_THROWS_MATCHES(Graph<float>({.time = 0}), UsageError, says("time = 0"));
     REQUIRE_THROWS_MATCHES(Graph<float>({.budget = 0}), UsageError, says("budget = 0"));
-    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), UsageError,
-                           says("node 'e', input 1", "another graph"));
-    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, Tokens{}, E), UsageError, says("empty"));
-    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, y, E), UsageError,
-                           says("node 'e'", "5 rows", "vocabulary of 6"));
+    REQUIRE_THROWS_MATCHES(other.add<Embedding>("e", {}, x, E), UsageError, says("node 'e', input 1"));
+    REQUIRE_THROWS_AS(g.add<Embedding>("e", {}, Tokens{}, E), UsageError);
+    REQUIRE_THROWS_MATCHES(g.add<Embedding>("e", {}, y, E), UsageError, says("node 'e'"));
 
     const auto e = g.add<Embedding>("e", {}, x, E);  // the name is free again
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 0}, e), UsageError, says("option units is not set"));
+    REQUIRE_THROWS_AS(g.add<Lstm>("h", {.units = 0}, e), UsageError);
     REQUIRE_THROWS_MATCHES(g.add<Lstm>("h", {.units = 3, .keep = 0}, e), UsageError,
                            says("node 'h'", "keep = 0"));
     const auto h = g.add<Lstm>("h", {.units = 4}, e);
-    REQUIRE_THROWS_MATCHES(g.add<TiedSoftmax>("s", {}, h, E), UsageError,
-                           says("node 's'", "width 4", "'E' has width 3", "projection = true"));
+    REQUIRE_THROWS_MATCHES(g.add<TiedSoftmax>("s", {}, h, E), UsageError, says("node 's'"));
     REQUIRE(g.parameters().size() == 4);
-    REQUIRE_THROWS_MATCHES(g.parameters("lstm*"), UsageError,
-                           says("no name matches 'lstm*'", "E, h.W, h.U, h.b"));
-    REQUIRE_THROWS_MATCHES(g.parameter("h.*"), UsageError, says("pattern"));
+    REQUIRE_THROWS_AS(g.parameters("lstm*"), UsageError);
+    REQUIRE_THROWS_AS(g.parameter("h.*"), UsageError);
     CHECK(g.parameters("h.*").size() == 3);
     const auto names = [&](const char* pattern) {
         std::string all;
@@ -251,36 +195,32 @@ TEST_CASE("A graph refuses what it cannot build, and stays as it was", "[graph][
     CHECK(names("h.b, E") == "E h.b ");  // in the order of their making, each once
     CHECK(names(" !h.b , !E ") == "h.W h.U ");
     CHECK(names("*, !h.*, h.U") == "E h.U ");
-    REQUIRE_THROWS_MATCHES(g.parameters("E, h.V"), UsageError,
-                           says("no name matches 'h.V'", "E, h.W, h.U, h.b"));
-    REQUIRE_THROWS_MATCHES(g.parameters(""), UsageError, says("no name matches ''"));
+    REQUIRE_THROWS_AS(g.parameters("E, h.V"), UsageError);
+    REQUIRE_THROWS_AS(g.parameters(""), UsageError);
     CHECK(g.weight("h.U").rows == 4);
 }
 
 TEST_CASE("A graph refuses inputs that do not fit", "[graph][errors]") {
     Model<float> m;
     const auto forward = [&](TokenBlock in, TokenBlock out) { m.g.forward(m.l, {m.x, in}, {m.y, out}); };
-    REQUIRE_THROWS_MATCHES(forward({words.data(), 8, 1}, target), UsageError,
-                           says("'x'", "8 steps", "1 to 4 steps"));
-    REQUIRE_THROWS_MATCHES(forward({words.data(), 2, 2}, target), UsageError,
-                           says("'y'", "4 steps", "2 and 2"));
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 8, 1}, target), UsageError, says("'x'"));
+    REQUIRE_THROWS_MATCHES(forward({words.data(), 2, 2}, target), UsageError, says("'y'"));
     std::vector<Token> bad = words;
     bad[5] = 7;
-    REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError,
-                           says("'x'", "token 7", "step 2, column 1", "0 to 6"));
+    REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError, says("'x'", "step 2, column 1"));
     bad[5] = -1;  // a target may be absent, an input may not
-    REQUIRE_THROWS_MATCHES(forward({bad.data(), 4, 2}, target), DataError, says("token -1"));
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), UsageError, says("'y'", "not given"));
-    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), UsageError, says("call forward with this loss first"));
-    REQUIRE_THROWS_MATCHES(forward({nullptr, 4, 2}, target), UsageError, says("'x'", "null"));
+    REQUIRE_THROWS_AS(forward({bad.data(), 4, 2}, target), DataError);
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}), UsageError, says("'y'"));
+    REQUIRE_THROWS_AS(m.g.backward(m.l), UsageError);
+    REQUIRE_THROWS_MATCHES(forward({nullptr, 4, 2}, target), UsageError, says("'x'"));
     const float values[10] = {};
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), UsageError,
-                           says("computed by a node"));
+    REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.h, values, 4, 2}), UsageError);
     REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}, {m.x, input}), UsageError,
-                           says("'x'", "given twice"));
-    const auto spare = m.g.tokens("spare", 7);
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}, {spare, input}), UsageError,
-                           says("'spare'", "no node of the graph reads it"));
+                           says("'x'"));
+    for (const Tokens idle : {m.g.tokens("spare", 7), Tokens{}})
+        REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.y, target}, {idle, input}), UsageError);
+    REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.y, target}, {Seq<float>{}, values, 4, 2}),
+                      UsageError);
     REQUIRE(std::isfinite(m.g.forward(m.l, {m.x, input}, {m.y, target})));
 }
 
@@ -289,61 +229,51 @@ TEST_CASE("What the last pass has not computed is refused", "[graph][errors]") {
     const auto u = m.g.input("u", 3);
     const auto f = m.g.add<Linear>("f", {.units = 2}, u);
     const std::vector<double> numbers(8 * 3, 0.5);
-    const auto refused = [&](auto&& look, auto... parts) {
-        REQUIRE_THROWS_MATCHES(look(), UsageError, says(parts...));
+    const auto refused = [](const auto&... looks) {
+        const auto one = [](const auto& look) { CHECK_THROWS_AS(look(), UsageError); };
+        (one(looks), ...);
     };
     const auto value = [&](auto of) { return [&m, of] { m.g.value(of); }; };
     const auto adjoint = [&] { m.g.adjoint(m.h); };
     const auto modulus = [&] { m.g.modulus(m.h); };
-    refused(value(m.h), "value", "'lstm'", "call forward");
-    refused(value(u), "value", "no input 'u'");
     const auto result = [&] { m.g.result(m.l); };
-    refused(result, "result", "'loss'");
+    refused(value(m.h), value(u), result);
 
     const double loss = m.g.forward(m.l, {m.x, input}, {m.y, target});
     REQUIRE(m.g.result(m.l).nats() == loss);
     REQUIRE(m.g.value(m.h).shape()[0] == 8);
-    refused(value(f), "value", "'f'");
-    refused(adjoint, "adjoint", "no backward has followed");
+    refused(value(f), adjoint);
     m.g.backward(m.l);
     REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);
-    refused(modulus, "modulus", "no backward<Modulus> has followed");
+    refused(modulus);
     m.g.backward<Modulus>(m.l);
     REQUIRE(m.g.modulus(m.h).shape()[0] == 8);
     REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);  // both belong to this pass
 
     m.g.backward(m.l, m.h);
     REQUIRE(m.g.adjoint(m.h).shape()[0] == 8);
-    refused([&] { m.g.adjoint(m.e); }, "adjoint", "stopped before node 'lstm'", "'embed.y'");
-    refused([&] { m.g.adjoint(m.g.sequence("lstm.z")); }, "adjoint", "stopped before node 'lstm'",
-            "'lstm.z'");
+    refused([&] { m.g.adjoint(m.e); }, [&] { m.g.adjoint(m.g.sequence("lstm.z")); });
     REQUIRE(m.g.modulus(m.e).shape()[0] == 8);  // of the whole pass
 
     m.g.forward(u, {u, numbers.data(), 4, 2});
     REQUIRE(m.g.value(u)(7, 2) == 0.5);
     m.g.forward(f, {u, numbers.data(), 4, 2});
     REQUIRE(m.g.value(u)(7, 2) == 0.5);
-    refused(value(m.h), "value", "'lstm'");
-    refused(result, "result", "'loss'");
-    refused(adjoint, "adjoint", "'lstm'");
+    refused(value(m.h), result, adjoint);
 
     m.g.forward(m.l, {m.x, input}, {m.y, target});
-    refused(adjoint, "adjoint", "no backward has followed");  // what is there is of an earlier pass
-    refused(modulus, "modulus", "no backward<Modulus> has followed");
-    refused(value(u), "value", "no input 'u'");
+    refused(adjoint, modulus, value(u));  // what is there is of an earlier pass
     m.g.value(m.E)(0, 0) = std::numeric_limits<double>::quiet_NaN();
     REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError);
-    refused(value(m.h), "value", "failed");
-    refused(result, "result", "failed");
+    refused(value(m.h), result);
 }
 
 TEST_CASE("Columns of a larger batch are held to it, and sums to what they count", "[graph][errors]") {
     Model<float> m;
-    REQUIRE_THROWS_MATCHES(m.g.shard(-1, 4), UsageError, says("shard", "first = -1"));
-    REQUIRE_THROWS_MATCHES(m.g.shard(0, Index{1} << 40), UsageError, says("shard", "all"));
+    REQUIRE_THROWS_MATCHES(m.g.shard(-1, 4), UsageError, says("first = -1"));
+    REQUIRE_THROWS_AS(m.g.shard(0, Index{1} << 40), UsageError);
     m.g.shard(3, 4);  // one is left, and two come
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), UsageError,
-                           says("2 columns from column 3", "batch of 4"));
+    REQUIRE_THROWS_AS(m.g.forward(m.l, {m.x, input}, {m.y, target}), UsageError);
     m.g.shard(2, 4);
     m.g.forward(m.l, {m.x, input}, {m.y, target});
     m.g.shard(0, 0);
@@ -353,16 +283,14 @@ TEST_CASE("Columns of a larger batch are held to it, and sums to what they count
     m.g.parameters().summed_over(10, 70);
     REQUIRE(m.g.parameters().divisor(Divisor::batch) == 10);
     REQUIRE(m.g.parameters().divisor(Divisor::tokens) == 70);
-    REQUIRE_THROWS_MATCHES(m.g.parameters().summed_over(-1, 0), UsageError,
-                           says("summed_over", "columns = -1"));
+    REQUIRE_THROWS_MATCHES(m.g.parameters().summed_over(-1, 0), UsageError, says("columns = -1"));
 }
 
 TEST_CASE("Numbers that are not finite are named: the loss always, any node in checking mode",
           "[graph][errors]") {
     Model<float> m;
     m.g.parameter("lstm.U").value[0] = std::numeric_limits<float>::infinity();
-    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError,
-                           says("'loss'", "batch row"));
+    REQUIRE_THROWS_MATCHES(m.g.forward(m.l, {m.x, input}, {m.y, target}), NumericError, says("'loss'"));
     m.g.checking(true);
     m.g.reset();
     // h_0 is zero, and 0 · inf is NaN: the sums of the very first step.
@@ -375,7 +303,7 @@ TEST_CASE("Numbers that are not finite are named: the loss always, any node in c
     const std::vector<Token> one = {3};
     n.g.value(n.E)(3, 1) = std::numeric_limits<float>::quiet_NaN();
     REQUIRE_THROWS_MATCHES(n.g.forward(n.l, {n.x, input}, {n.y, target}), NumericError,
-                           says("'embed'", "step 1, batch row 1", "unit 1"));
+                           says("'embed'", "step 1, batch row 1"));
 }
 
 TEST_CASE("An adjoint that is not finite is named in checking mode", "[graph][errors]") {
@@ -384,21 +312,7 @@ TEST_CASE("An adjoint that is not finite is named in checking mode", "[graph][er
     m.g.forward(m.l, {m.x, input}, {m.y, target});
     m.g.parameter("lstm.U").value[0] =
         std::numeric_limits<double>::infinity();  // after forward: only backward meets it
-    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), NumericError, says("'lstm'", "gradient of", "step"));
-}
-
-TEST_CASE("One word at a time gives what a whole sequence gives", "[graph]") {
-    Model<double> m({.time = 8, .batch = 1});
-    m.g.training(false);
-    const TokenBlock line{words.data(), 8, 1};
-    m.g.forward(m.o, {m.x, line});
-    const Tensor<double, 2> whole = m.g.head(m.o).probabilities();
-    m.g.reset();
-    for (std::size_t t = 0; t < 8; ++t) {
-        m.g.forward(m.o, {m.x, TokenBlock{words.data() + t, 1, 1}});
-        const Tensor<double, 2> step = m.g.head(m.o).probabilities();
-        for (std::size_t v = 0; v < 7; ++v) CHECK(step(0, v) == Approx(whole(t, v)).epsilon(1e-12));
-    }
+    REQUIRE_THROWS_MATCHES(m.g.backward(m.l), NumericError, says("'lstm'"));
 }
 
 TEST_CASE("A pass may begin and end behind a sequence, where only what comes after it matters", "[graph]") {
@@ -441,11 +355,11 @@ TEST_CASE("A pass may begin and end behind a sequence, where only what comes aft
     CHECK(of_cell_again != of_cell);
 
     g.forward(o, {x, input});
-    REQUIRE_THROWS_MATCHES(g.forward_again(l, h), UsageError, says("forward_again", "not for loss 'loss'"));
+    REQUIRE_THROWS_AS(g.forward_again(l, h), UsageError);
     Model<double> two;
     two.g.forward(two.l, {two.x, input}, {two.y, target});
-    REQUIRE_THROWS_MATCHES(two.g.forward_again(two.l, h), UsageError, says("another graph"));
-    REQUIRE_THROWS_MATCHES(two.g.backward(two.l, h), UsageError, says("another graph"));
+    REQUIRE_THROWS_AS(two.g.forward_again(two.l, h), UsageError);
+    REQUIRE_THROWS_AS(two.g.backward(two.l, h), UsageError);
 }
 
 TEMPLATE_TEST_CASE("What is run again begins with the states that the last pass began with", "[graph]", float,

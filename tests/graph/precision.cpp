@@ -123,26 +123,6 @@ TEST_CASE("Moduli are exact whatever the precision", "[graph][precision]") {
     CHECK(*std::max_element(fine.begin(), fine.end()) > 0);
 }
 
-TEST_CASE("A table that is packed once a pass serves as one that is packed for each block",
-          "[graph][precision]") {
-    // The packed table takes 90 kB, and 5/8 of the budget at most.
-    const bool augmented = GENERATE(true, false);
-    Net<float> packed(Precision::bf16, augmented), blocks(Precision::bf16, augmented, 140'000);
-    for (auto* net : {&packed, &blocks})  // logits so far apart that rounding shows in their moduli
-        for (float& v : matrix_view(net->g.parameter("E").value, V, n)) v *= 20;
-    CHECK(packed.forward() == Approx(blocks.forward()).epsilon(1e-6));
-    const auto moduli = [](Net<float>& net) {
-        net.g.backward<Modulus>(net.l);
-        const auto view = net.g.modulus(net.e);
-        return std::vector<double>(view.begin(), view.end());
-    };
-    CHECK(difference(moduli(packed), moduli(blocks)) < 1e-5);
-    packed.g.training(false);
-    blocks.g.training(false);
-    CHECK(packed.forward() == Approx(blocks.forward()).epsilon(1e-6));
-    CHECK(graph::Inspect::store(packed.g).arena.guards_intact());
-}
-
 TEST_CASE("Steps in bfloat16 allocate nothing after the first and learn as exact ones do",
           "[graph][precision]") {
     const auto learn = [](Precision precision) {

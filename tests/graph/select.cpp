@@ -24,9 +24,8 @@ TEST_CASE("What nodes keep within them is read by name", "[graph]") {
             CHECK(c(r, i) == Approx(gates(r, 2 + i) * before + gates(r, i) * gates(r, 4 + i)));
             CHECK(out(r, i) == Approx(gates(r, 6 + i) * std::tanh(c(r, i))));
         }
-    REQUIRE_THROWS_MATCHES(g.sequence("lstm.gates"), UsageError,
-                           says("'lstm.gates'", "x, lstm.h, lstm.c, lstm.tanh_c, lstm.z"));
-    REQUIRE_THROWS_MATCHES(Graph<float>({}).sequence("x"), UsageError, says("There are: none"));
+    REQUIRE_THROWS_MATCHES(g.sequence("lstm.gates"), UsageError, says("'lstm.gates'"));
+    REQUIRE_THROWS_AS(Graph<float>({}).sequence("x"), UsageError);
 }
 
 TEST_CASE("Names match patterns", "[graph]") {

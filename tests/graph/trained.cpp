@@ -99,15 +99,6 @@ TEMPLATE_TEST_CASE("A table that is not trained has no gradient, and all others 
     CHECK(graph::Inspect::store(held.g).arena.guards_intact());
 }
 
-TEST_CASE("The head of a model alone is trained in bfloat16, too", "[graph][trained]") {
-    const Kind kind{true, true, 0, Precision::bf16};
-    Net<float> trained(kind), held(kind, {.trained = false});
-    trained.pass(), held.pass();
-    const auto expected = trained.gradient("lstm.U"), found = held.gradient("lstm.U");
-    for (std::size_t i = 0; i < expected.size(); ++i)
-        REQUIRE(found[i] == Approx(expected[i]).epsilon(1e-2).margin(1e-3));
-}
-
 TEST_CASE("Weights of a node are held for a while, and trained again", "[graph][trained]") {
     Net<double> net({true, true}), twin({true, true});
     net.pass();  // whose gradients are forgotten
@@ -118,9 +109,7 @@ TEST_CASE("Weights of a node are held for a while, and trained again", "[graph][
     CHECK(net.gradient("E") == twin.gradient("E"));
     for (const auto& name : rest) {
         CHECK(net.g.parameter(name).condition == Parameter<double>::Condition::empty);
-        CHECK_THROWS_WITH(
-            net.g.gradient(net.g.weight(name)),
-            Catch::Matchers::ContainsSubstring("the weight '" + name + "' is frozen and has no gradient"));
+        CHECK_THROWS_AS(net.g.gradient(net.g.weight(name)), UsageError);
     }
     net.g.parameters().trained(true);
     CHECK(net.gradient("E") == twin.gradient("E"));  // of what was trained all along it stays
@@ -164,18 +153,13 @@ TEST_CASE("Updates leave out what is not trained", "[graph][trained][update]") {
 
 TEST_CASE("Not to be trained is refused where it makes no sense", "[graph][trained]") {
     Net<float> net({true, false}, {.trained = false});
-    using Catch::Matchers::ContainsSubstring;
-    CHECK_THROWS_WITH(net.g.parameters("E").trained(true),
-                      ContainsSubstring("'E' was made without memory for a gradient"));
-    CHECK_THROWS_WITH(Sgd<float>(net.g.parameters("E"), {}),
-                      ContainsSubstring("sgd: the weight 'E' is not trained and has no gradient"));
-    CHECK_THROWS_WITH(WeightDrop<float>(net.g.parameters("E"), {.keep = 0.5}),
-                      ContainsSubstring("'E' is not trained"));
+    CHECK_THROWS_AS(net.g.parameters("E").trained(true), UsageError);
+    CHECK_THROWS_AS(Sgd<float>(net.g.parameters("E"), {}), UsageError);
+    CHECK_THROWS_AS(WeightDrop<float>(net.g.parameters("E"), {.keep = 0.5}), UsageError);
     for (const auto& group :
-         {net.g.parameters("E").trained(), Parameters<float>(graph::Inspect::store(net.g), {})}) {
-        CHECK_THROWS_WITH(Sgd<float>(group, {}), ContainsSubstring("sgd: the group of parameters is empty"));
-    }
-    CHECK_THROWS_WITH(net.g.gradient(net.E), ContainsSubstring("'E' is not trained"));
+         {net.g.parameters("E").trained(), Parameters<float>(graph::Inspect::store(net.g), {})})
+        CHECK_THROWS_AS(Sgd<float>(group, {}), UsageError);
+    CHECK_THROWS_AS(net.g.gradient(net.E), UsageError);
 }
 
 namespace {
@@ -215,15 +199,13 @@ TEST_CASE("A node that does not ask refuses, by name, one that asks obeys", "[gr
     g.parameters().trained(false);
     const double one[] = {1, 2};
     g.forward(l, {x, one, 1, 1});
-    CHECK_THROWS_WITH(g.backward(l),
-                      Catch::Matchers::ContainsSubstring("node 'careless': found backward") &&
-                          Catch::Matchers::ContainsSubstring("'careless.w', which is not trained"));
+    CHECK_THROWS_MATCHES(g.backward(l), UsageError, says("node 'careless'", "'careless.w'"));
     for (const bool careful : {false, true}) {
         const auto found = laws([=](auto& graph) {
             return check::probe(
                 graph, graph.template add<Careless>("node", {.careful = careful}, graph.input("x", 3)));
         });
-        CHECK((careful ? found.empty() : found.rfind("freezing: node 'node': found backward", 0) == 0));
+        CHECK((careful ? found.empty() : found.rfind("freezing: node 'node'", 0) == 0));
     }
 }
 

@@ -125,26 +125,6 @@ TEST_CASE("A state that cannot be reached adds nothing, however well it would ex
     REQUIRE(m.emission()[2] == 0.9);  // nothing was counted there
 }
 
-TEST_CASE("Recursions over a view refuse counts of another size and numbers that are none",
-          "[hmm][side_by_side]") {
-    const hmm::Hmm m({.states = 2, .symbols = 9});
-    Array<double> emission;  // a row for each symbol
-    for (Index x = 0; x < 9; ++x)
-        for (const Index i : {0, 1}) emission.push_back(m.emission()[i * 9 + x]);
-    const auto recursions = [&] {
-        return hmm::ForwardBackward({2, 9, m.initial().data(), m.transition().data(), emission.data()},
-                                    1 << 20);
-    };
-    const std::vector<std::vector<Token>> text = {{0, 8, 3}};
-    hmm::ExpectedCounts right(2, 9), few(2, 8);
-    REQUIRE_THROWS_MATCHES(recursions().add(text, few), UsageError,
-                           says("2 states and 8 symbols", "expected 2 states and 9 symbols"));
-    recursions().add(text, right);
-    REQUIRE(right.log_likelihood() == Approx(m.log_likelihood(text[0])));
-    emission[16] = std::numeric_limits<double>::quiet_NaN();
-    REQUIRE_THROWS_MATCHES(recursions().add(text, right), NumericError, says("symbol 8 at position 1"));
-}
-
 TEST_CASE("Counts of parts add up, and the M-step refuses those of another model", "[hmm][side_by_side]") {
     hmm::Hmm m({.states = 6, .symbols = 5, .prior = 0.1});
     const auto sequences = ragged(20, 5);
@@ -153,8 +133,7 @@ TEST_CASE("Counts of parts add up, and the M-step refuses those of another model
     for (std::size_t k = 0; k < part.numbers.size(); ++k) part.numbers[k] += rest.numbers[k];
     REQUIRE(largest_difference(part, all, m) < 1e-12);
     const auto before = m.emission();
-    REQUIRE_THROWS_MATCHES(m.maximise(hmm::ExpectedCounts(6, 4)), UsageError,
-                           says("6 states and 4 symbols", "expected 6 states and 5 symbols"));
+    REQUIRE_THROWS_AS(m.maximise(hmm::ExpectedCounts(6, 4)), UsageError);
     REQUIRE(m.emission() == before);
     hmm::Hmm other = m;
     other.step(sequences);

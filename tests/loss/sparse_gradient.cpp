@@ -175,48 +175,11 @@ TEST_CASE("A word of many blocks is drawn anew in each", "[loss][sparse_gradient
     CHECK(both < 1.3 * positions);
 }
 
-TEST_CASE("A word of many blocks gets the gradient of each, for any threads",
-          "[loss][sparse_gradient][threads]") {
-    // Blocks of some rows, whose entries wait for those of the next ones.
-    const Kind kind = GENERATE(Kind::differentiated, Kind::own_table);
-    Net<double> one(kind, 0.2), many(kind, 0.2, 60'000);
-    for (auto* net : {&one, &many}) std::fill_n(net->words.begin() + T * B, T * B, Token{3});
-    CHECK(many.g.memory() < one.g.memory());
-    const Numbers once = many.gradient(7);
-    for (const int some : {2, 3, 5}) {
-        threads(some);
-        CHECK(apart(many.gradient(7), once) < 1e-14);
-    }
-    threads(1);
-}
-
 TEST_CASE("Where few entries are below the threshold the dense gradient is taken, to the bit",
           "[loss][sparse_gradient]") {
     const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);
     Net<float> exact(kind, 0), sampled(kind, 1e-6);
     CHECK(sampled.gradient(3) == exact.gradient(3));
-}
-
-TEST_CASE("A loss of no weight and one of a negative weight are drawn alike", "[loss][sparse_gradient]") {
-    // l = -ce: the mean of draws is found above, here the threshold takes the weight's size.
-    const auto gradient = [](double weight) {
-        Graph<double> g({.time = T, .batch = B, .epsilon = 0.2});
-        const auto x = g.tokens("x", V), y = g.tokens("y", V);
-        const auto E = g.weight("E", V, n, uniform(1.2));
-        const auto h = g.add<Embedding>("embed", {}, x, E);
-        const auto ce = g.add<CrossEntropy>("ce", {}, g.add<TiedSoftmax>("head", {}, h, E), y);
-        const auto other = g.add<CrossEntropy>("other", {}, g.add<Softmax>("own", {.vocabulary = V}, h), y);
-        const auto l = g.add<TotalLoss>("l", {.weights = {weight, 0}}, ce, other);
-        std::vector<Token> words;
-        for (Index i = 0; i < 2 * T * B; ++i) words.push_back(static_cast<Token>(7 * i % V));
-        g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + T * B, T, B}});
-        g.backward(l);
-        return flat(matrix_view(g.parameter("E").dense_gradient().data, V, n));
-    };
-    Numbers one = gradient(1), minus = gradient(-2), none = gradient(0);
-    for (auto& v : minus) v /= -2;
-    CHECK(apart(minus, one) < 1e-14);
-    for (const double v : none) REQUIRE(v == 0);
 }
 
 TEST_CASE("Sampled steps allocate nothing and learn as exact ones do", "[loss][sparse_gradient]") {
@@ -239,16 +202,4 @@ TEST_CASE("Sampled steps allocate nothing and learn as exact ones do", "[loss][s
     CHECK(sampled != exact);
     CHECK(sampled < 0.4 * double(T * B) * std::log(double(V)));
     CHECK(sampled < 1.5 * exact);
-}
-
-TEST_CASE("An epsilon out of range is refused", "[loss][sparse_gradient]") {
-    for (const double wrong : {-1e-9, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
-        try {
-            Graph<float> refused({.epsilon = wrong});
-            FAIL("accepted");
-        } catch (const UsageError& e) {
-            CHECK_THAT(e.what(), ContainsSubstring("found epsilon = ") && ContainsSubstring("below 1"));
-        }
-    }
-    CHECK(Graph<float>({.epsilon = 0.5}).options().epsilon == 0.5);
 }

@@ -88,30 +88,6 @@ TEMPLATE_TEST_CASE("none, staged, committed", "[loss][staged_gradient]", float, 
     REQUIRE(committed == Said{true, false});
 }
 
-TEMPLATE_TEST_CASE("A forward pass discards what the one before has staged", "[loss][staged_gradient]", float,
-                   double) {
-    Case<TestType> c;
-    c.forward();
-    c.forward();
-    c.g.backward(c.l);
-    REQUIRE(c.has(1));
-    REQUIRE(staged == Said{true, true});
-    REQUIRE(committed == Said{true});
-}
-
-TEMPLATE_TEST_CASE("Nothing is staged where a gradient counts, or where it is not wanted",
-                   "[loss][staged_gradient]", float, double) {
-    const bool wanted = GENERATE(true, false);
-    Case<TestType> c(wanted);
-    if (wanted) std::fill_n(c.g.parameter("w").dense_gradient().data, 2, TestType(0));
-    c.forward();
-    REQUIRE(c.condition() == (wanted ? Case<TestType>::Condition::dense : Case<TestType>::Condition::empty));
-    c.g.backward(c.l);
-    REQUIRE(c.has(1));
-    REQUIRE(staged == Said{false});
-    REQUIRE(committed == Said{false});
-}
-
 TEMPLATE_TEST_CASE("What is staged is committed before other losses add to it", "[loss][staged_gradient]",
                    float, double) {
     Case<TestType> c;

@@ -49,9 +49,3 @@ TEST_CASE("The edges of a unit are a shuffle of the others, of its own", "[node]
     }
     CHECK(random_edges(300'000, 3, 1).count() == 900'000);  // as many steps: no unit looks at all others
 }
-
-TEST_CASE("A random graph needs units, and edges among them", "[node][edges]") {
-    REQUIRE_THROWS_MATCHES(random_edges(0, 1, 1), UsageError, says("units = 0"));
-    REQUIRE_THROWS_MATCHES(random_edges(3, 4, 1), UsageError, says("edges of each unit = 4", "1 to 3"));
-    REQUIRE_THROWS_MATCHES(random_edges(3, 0, 1), UsageError, says("edges of each unit = 0", "1 to 3"));
-}

@@ -91,17 +91,6 @@ TEST_CASE("Gru with r = 0 shuts its past out of the candidate", "[node][gru]") {
     REQUIRE(g.value(y)(0, 0) == Approx(0.5 * 0.8 + 0.5 * std::tanh(0.3)));
 }
 
-TEST_CASE("Gru refuses impossible options and leaves the graph as it was", "[node][gru]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {}, x), UsageError,
-                           says("node 'gru'", "option units is not set", "at least 1"));
-    REQUIRE_THROWS_MATCHES(g.add<Gru>("gru", {.units = 3, .keep = 0}, x), UsageError,
-                           says("node 'gru'", "keep = 0", "at least 2^-32 and at most 1"));
-    g.add<Gru>("gru", {.units = 3}, x);
-    REQUIRE(g.parameters("gru.*").size() == 6);
-}
-
 TEST_CASE("Gru starts with the bias of its update gate: the larger, the longer it keeps its state",
           "[node][gru]") {
     const auto kept = [](double bias) {

@@ -36,9 +36,8 @@ TEST_CASE("A sequence whose adjoint its node overwrites is refused as an input a
     for (const std::string name :
          {"lstm.z", "lstm.tanh_c", "gru.gates", "gru.candidate", "rnn.z", "rhn.z1", "rhn.z2"}) {
         CAPTURE(name);
-        REQUIRE_THROWS_MATCHES(
-            g.add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name)), UsageError,
-            says("node 'penalty'", "'" + name + "' is internal to '" + name.substr(0, name.find('.')) + "'"));
+        REQUIRE_THROWS_MATCHES(g.add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name)), UsageError,
+                               says("node 'penalty'"));
     }
     const std::vector<double> in(12, 0.5);
     g.forward(lstm, {x, in.data(), 2, 2});
@@ -113,20 +112,18 @@ TEST_CASE("A node's own sequences are internal unless it returns or opens them",
     REQUIRE(laws(on(false, "cell.h")) == "");
     REQUIRE(laws(on(true, "cell.r")) == "");
     Graph<double> g({});
-    REQUIRE_THROWS_MATCHES(on(false, "cell.r")(g), UsageError, says("'cell.r' is internal to 'cell'"));
+    REQUIRE_THROWS_AS(on(false, "cell.r")(g), UsageError);
 }
 
 TEST_CASE("The name of units is that of a sequence of units", "[node][errors]") {
     Graph<double> g({});
     const auto x = g.input("x", 3);
-    REQUIRE_THROWS_MATCHES(g.add<NameTaken>("cell", {}, x), UsageError,
-                           says("weight 'cell.b': the name is already that of a sequence of units"));
+    REQUIRE_THROWS_AS(g.add<NameTaken>("cell", {}, x), UsageError);
 }
 
 TEST_CASE("Two masks of one name, which would draw the same numbers, are refused", "[node][errors]") {
     Graph<double> g({});
     const auto x = g.input("x", 3);
-    REQUIRE_THROWS_MATCHES(g.add<MasksTaken>("drop", {}, x), UsageError,
-                           says("mask 'drop.m': the name is already that of a mask"));
+    REQUIRE_THROWS_AS(g.add<MasksTaken>("drop", {}, x), UsageError);
     g.add<MasksTaken>("drop", {.second = "other"}, x);
 }

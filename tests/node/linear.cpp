@@ -1,4 +1,12 @@
+#include <functional>
+#include <isogloss/node/dropout.hpp>
+#include <isogloss/node/embedding.hpp>
+#include <isogloss/node/gru.hpp>
 #include <isogloss/node/linear.hpp>
+#include <isogloss/node/lstm.hpp>
+#include <isogloss/node/rhn.hpp>
+#include <isogloss/node/rnn.hpp>
+#include <isogloss/node/sum.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -39,11 +47,27 @@ TEST_CASE("Linear without a bias has none", "[node][linear]") {
     REQUIRE(g.parameters()[0].name == "map.W");
 }
 
-TEST_CASE("Linear refuses to have no units and leaves the graph as it was", "[node][linear]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Linear>("map", {}, x), UsageError,
-                           says("node 'map'", "option units is not set", "at least 1"));
-    g.add<Linear>("map", {.units = 1}, x);
-    REQUIRE(g.parameter("map.W").rows == 2);
+TEST_CASE("Nodes refuse options out of range by their name, and leave the graph as it was", "[node]") {
+    Graph<double> g({.time = 2, .batch = 2});
+    const auto x = g.input("x", 3), wide = g.input("wide", 4);
+    const auto w = g.tokens("w", 5);
+    const auto E = g.weight("E", 5, 3, uniform(1));
+    const auto memory = g.memory();
+    const std::function<void()> wrong[] = {
+        [&] { g.add<Linear>("node", {}, x); },
+        [&] { g.add<Lstm>("node", {}, x); },
+        [&] { g.add<Lstm>("node", {.units = 2, .keep = -1}, x); },
+        [&] { g.add<Gru>("node", {.units = -2}, x); },
+        [&] { g.add<Rnn>("node", {.units = 2, .keep = 1.2}, x); },
+        [&] { g.add<Rhn>("node", {.units = 2, .depth = 0}, x); },
+        [&] { g.add<Rhn>("node", {.units = 2, .depth = 1001}, x); },
+        [&] { g.add<Dropout>("node", {.keep = 1e-11}, x); },
+        [&] { g.add<Embedding>("node", {.keep = 0}, w, E); },
+        [&] { g.add<Embedding>("node", {.keep_words = 1.5}, w, E); },
+        [&] { g.add<Sum>("node", {}, x, wide); },
+    };
+    for (const auto& add : wrong) REQUIRE_THROWS_MATCHES(add(), UsageError, says("node 'node'"));
+    REQUIRE(g.memory() == memory);
+    REQUIRE(g.parameters().size() == 1);
+    g.add<Lstm>("node", {.units = 2}, x);
 }

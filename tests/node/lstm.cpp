@@ -102,14 +102,3 @@ TEST_CASE("Lstm stays finite and right with gates driven to the end of the range
     g.backward(l);
     for (const double v : gradient(g, "lstm.W")) REQUIRE(std::isfinite(v));
 }
-
-TEST_CASE("Lstm refuses impossible options and leaves the graph as it was", "[node][lstm]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {}, x), UsageError,
-                           says("node 'lstm'", "option units is not set", "at least 1"));
-    REQUIRE_THROWS_MATCHES(g.add<Lstm>("lstm", {.units = 3, .keep = -1}, x), UsageError,
-                           says("node 'lstm'", "keep = -1", "at least 2^-32 and at most 1"));
-    g.add<Lstm>("lstm", {.units = 3}, x);
-    REQUIRE(g.parameter("lstm.U").cols == 12);
-}

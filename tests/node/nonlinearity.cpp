@@ -85,21 +85,3 @@ TEST_CASE("Nonlinearity treats every unit of wide passes, 0 and what is not a nu
         REQUIRE(std::isnan(a));  // not silently 0
     }
 }
-
-TEST_CASE("A perceptron with a hidden layer learns what no affine map can", "[node][nonlinearity]") {
-    Graph<double> g({.time = 1, .batch = 4, .seed = 3});
-    const auto x = g.input("x", 2), target = g.input("target", 1);
-    const auto h = g.add<Nonlinearity>("h", {}, g.add<Linear>("in", {.units = 4, .init = uniform(1)}, x));
-    const auto y = g.add<Linear>("out", {.units = 1, .init = uniform(1)}, h);
-    const auto error = g.add<Sum>("error", {}, y, target);  // of minus the target
-    const auto l = g.add<ActivationPenalty>("loss", {.size = 1}, error);
-    const Numbers in = {0, 0, 0, 1, 1, 0, 1, 1}, exclusive_or = {0, -1, -1, 0};
-    Adam<double> adam(g.parameters(), {.rate = 0.05});
-    double loss = 0;
-    for (int step = 0; step < 300; ++step) {
-        loss = g.forward(l, {x, in.data(), 1, 4}, {target, exclusive_or.data(), 1, 4});
-        g.backward(l);
-        adam.step();
-    }
-    REQUIRE(loss < 0.01);  // 1 for the best affine map
-}

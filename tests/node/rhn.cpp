@@ -90,16 +90,3 @@ TEST_CASE("The transform biases start at -2, the others at 0", "[node][rhn]") {
     for (const auto& name : {"rhn.b1", "rhn.b2"})
         REQUIRE(flat(g.value(g.weight(name))) == Numbers{0, 0, -2, -2});
 }
-
-TEST_CASE("Rhn refuses impossible options and leaves the graph as it was", "[node][rhn]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .depth = 0}, x), UsageError,
-                           says("node 'rhn'", "depth = 0", "1 to 1000"));
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.depth = 2}, x), UsageError,
-                           says("node 'rhn'", "option units is not set", "at least 1"));
-    REQUIRE_THROWS_MATCHES(g.add<Rhn>("rhn", {.units = 3, .keep = 7}, x), UsageError,
-                           says("node 'rhn'", "keep = 7", "at least 2^-32 and at most 1"));
-    g.add<Rhn>("rhn", {.units = 3, .depth = 2}, x);
-    REQUIRE(g.parameters("rhn.*").size() == 5);
-}

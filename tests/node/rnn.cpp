@@ -109,14 +109,3 @@ TEST_CASE("Only the tied scheme masks what goes up", "[node][rnn][dropout]") {
     const auto y = g.add<Rnn>("rnn", {.units = 3, .keep = 0.5, .scheme = scheme}, g.input("x", 2));
     REQUIRE(y.id == sequence(g, "rnn.h").id);
 }
-
-TEST_CASE("Rnn refuses impossible options and leaves the graph as it was", "[node][rnn]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto x = g.input("x", 2);
-    REQUIRE_THROWS_MATCHES(g.add<Rnn>("rnn", {}, x), UsageError,
-                           says("node 'rnn'", "option units is not set", "at least 1"));
-    REQUIRE_THROWS_MATCHES(g.add<Rnn>("rnn", {.units = 3, .keep = 1.2}, x), UsageError,
-                           says("node 'rnn'", "keep = 1.2", "at least 2^-32 and at most 1"));
-    g.add<Rnn>("rnn", {.units = 3}, x);
-    REQUIRE(g.parameters().size() == 3);
-}

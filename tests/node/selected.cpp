@@ -176,18 +176,6 @@ TEST_CASE("A token below a selection is an input like any other", "[node][select
     const auto in = g.tokens("x", symbols);
     const auto y = g.add<Gated>("cell", {.units = 2}, in);
     const Token absent = not_predicted, beyond = symbols;
-    REQUIRE_THROWS_MATCHES(g.forward(y, {in, {&absent, 1, 1}}), DataError,
-                           says("'x'", "token -1", "expected 0 to 2"));
-    REQUIRE_THROWS_MATCHES(g.forward(y, {in, {&beyond, 1, 1}}), DataError,
-                           says("'x'", "token 3", "expected 0 to 2"));
-}
-
-TEST_CASE("A shared stack of matrices must have one for every symbol", "[node][selected]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto u = g.input("u", 3);
-    const auto in = g.tokens("x", symbols);
-    const auto W = g.weight("W", 8, 4, constant(0));
-    REQUIRE_THROWS_MATCHES(g.add<Selected>("map", {.units = 4}, u, in, W), UsageError,
-                           says("node 'map'", "weight 'W' has shape [8, 4]", "expected [9, 4]"));
-    g.add<Selected>("map", {.units = 4}, u, in);
+    REQUIRE_THROWS_MATCHES(g.forward(y, {in, {&absent, 1, 1}}), DataError, says("'x'"));
+    REQUIRE_THROWS_MATCHES(g.forward(y, {in, {&beyond, 1, 1}}), DataError, says("'x'"));
 }

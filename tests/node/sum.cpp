@@ -47,29 +47,3 @@ TEST_CASE("A sequence added to itself counts twice, its modulus four times", "[n
     g.backward<Modulus>(l);
     REQUIRE(flat(g.modulus(a)) == Numbers{4, 36});
 }
-
-TEST_CASE("Sum adds any number of sequences, one of them several times", "[node][sum][modulus]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto a = g.input("a", 2), b = g.input("b", 2), w = g.input("w", 2);
-    const auto y = g.add<Sum>("sum", {}, a, b, a, b, a);
-    const auto l = g.add<Dot>("loss", {}, w, y);
-    const Numbers left = {1, 2}, right = {10, -1}, weights = {1, 3};
-    g.forward(l, {a, left.data(), 1, 1}, {b, right.data(), 1, 1}, {w, weights.data(), 1, 1});
-    REQUIRE(flat(g.value(y)) == Numbers{23, 4});
-    g.backward(l);
-    REQUIRE(flat(g.adjoint(a)) == Numbers{3, 9});
-    REQUIRE(flat(g.adjoint(b)) == Numbers{2, 6});
-    g.backward<Modulus>(l);
-    REQUIRE(flat(g.modulus(a)) == Numbers{9, 81});
-    REQUIRE(flat(g.modulus(b)) == Numbers{4, 36});
-}
-
-TEST_CASE("Sum refuses unequal widths and leaves the graph as it was", "[node][sum]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto a = g.input("a", 2), b = g.input("b", 3);
-    REQUIRE_THROWS_MATCHES(g.add<Sum>("sum", {}, a, b), UsageError,
-                           says("node 'sum'", "'a' has width 2", "'b' has width 3", "equal width"));
-    REQUIRE_THROWS_MATCHES(g.add<Sum>("sum", {}, a, a, b), UsageError,
-                           says("'a' has width 2", "'b' has width 3"));
-    REQUIRE(g.add<Sum>("sum", {}, a, a).width == 2);
-}

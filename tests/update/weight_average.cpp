@@ -123,7 +123,7 @@ TEST_CASE("A weight average refuses what would lose weights", "[update][average]
                                says("weight average", "decay"));
     m.g.parameters("w").trained(false);
     REQUIRE_THROWS_MATCHES(WeightAverage<float>(m.g.parameters()), UsageError,
-                           says("weight average", "'w' is frozen"));
+                           says("weight average", "'w'", "frozen"));
     m.g.parameters("w").trained(true);
     WeightAverage<float> average(m.g.parameters());
     average.add();

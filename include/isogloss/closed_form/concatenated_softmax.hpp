@@ -45,8 +45,7 @@ struct ConcatenatedSoftmaxOptions {
 /// Memory   of logits at most `budget` bytes (at least one row); the rest is proportional to N M H
 /// Gradient sums over the examples, added to the existing gradients; in E only rows looked up are touched. That of
 ///          a frozen E or W (Parameters::trained) is not computed
-/// Errors   UsageError: options or shapes out of range, X and y of different lengths, more than N examples; a
-///          gradient for a weight of a graph without gradients.
+/// Errors   UsageError: options or shapes out of range, X and y of different lengths, more than N examples.
 ///          DataError: a token or class out of range, with its position; nothing is changed.
 ///          NumericError: a loss that is not finite, with its example; value_and_gradient() then clears the
 ///          gradients, value() changes nothing.
@@ -66,6 +65,7 @@ public:
             require("concatenated softmax", name, value, 1);
         store_.seed = o.seed;
         graph::add_weight(store_, "E", o.vocabulary, o.width, o.init);
+        E().touched.reserve(o.vocabulary), E().hit.assign(o.vocabulary, 0);
         const char* who = "concatenated softmax";
         const Index n = elements_of(who, {o.words, o.width}, sizeof(T));
         graph::add_weight(store_, "W", n, o.classes, o.init);
@@ -87,26 +87,16 @@ public:
     const Options& options() const { return options_; }
 
     /// l in nats, without gradients.
-    double value(std::span<const Token> X, std::span<const Token> y) { return run(E(), W(), X, y, false); }
+    double value(std::span<const Token> X, std::span<const Token> y) { return run(X, y, false); }
 
     /// l in nats; adds its gradient to those of E and W.
-    double value_and_gradient(std::span<const Token> X, std::span<const Token> y) {
-        return run(E(), W(), X, y, true);
-    }
-
-    /// The same for other parameters of these shapes, for example those of a Graph, whose updates then divide by these
-    /// examples too: each is a column and a predicted position.
-    double value_and_gradient(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X,
-                              std::span<const Token> y) {
-        return run(E, W, X, y, true);
-    }
+    double value_and_gradient(std::span<const Token> X, std::span<const Token> y) { return run(X, y, true); }
 
     /// p_n for every example of X, into out [N, C].
     void probabilities(std::span<const Token> X, MatrixRef<T> out) {
         const Index N = std::ssize(X) / options_.words;
         if (out.rows != N || out.cols != options_.classes || out.transposed || !out.is_valid())
-            fail("found room for probabilities [", out.rows, ", ", out.cols, "], expected [", N, ", ",
-                 options_.classes, "]");
+            fail("found room for [", out.rows, ", ", out.cols, "] probabilities of ", N, " examples");
         check(X, N, {});
         const BlasOnOneThread blas;
         const SubnormalsAreZero flush;
@@ -114,10 +104,7 @@ public:
         for (Index i = 0; i < N; ++i) gather(E(), X, i, phi_ + i * n);
         gemm<T>(T(1), {phi_, N, n}, W().values(), T(0), out);
         for (Index i = 0; i < N; ++i) {
-            const double log_sum = kernel::softmax(out.cols, out.row(i));
-            if (std::isnan(log_sum))
-                throw NumericError("concatenated softmax: the logits of example ", i,
-                                   " are not finite: a weight, or a product of weights, is not");
+            if (std::isnan(kernel::softmax(out.cols, out.row(i)))) refuse_not_finite(i);
         }
     }
 
@@ -125,32 +112,24 @@ private:
     template <class... Parts> [[noreturn]] static void fail(Parts... why) {
         throw UsageError("concatenated softmax: ", why...);
     }
-    [[noreturn]] static void not_finite(Index example, double found, const Parameter<T>& E,
-                                        const Parameter<T>& W) {
-        for (const Parameter<T>* p : {&E, &W})
-            if (const Index bad = kernel::first_non_finite(p->size(), p->value); bad != p->size())
-                throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
-                                   ", and the weight '", p->name, "' is ", p->value[bad], " at row ",
-                                   bad / p->cols, ", column ", bad % p->cols,
-                                   ": a file or an update left it so; return to finite values");
-        throw NumericError("concatenated softmax: example ", example, " has a loss of ", found,
-                           "; lower the learning rate");
+    [[noreturn]] static void refuse_not_finite(Index example) {
+        throw NumericError("concatenated softmax: example ", example,
+                           " has logits or a loss that is not finite; ",
+                           "return to finite weights, lower the learning rate");
     }
     /// Refuses batches of the wrong shape or range; y may be omitted.
     void check(std::span<const Token> X, Index N, std::span<const Token> y) const {
         const Index M = options_.words;
-        if (std::ssize(X) != N * M)
-            fail("found ", X.size(), " words for ", N, " examples, expected ", M, " for each");
-        if (N > options_.batch)
-            fail("found ", N, " examples, expected at most ", options_.batch, "; raise `batch`");
+        if (std::ssize(X) != N * M || N > options_.batch)
+            fail("found ", X.size(), " words for ", N, " examples, expected ", M, " for each of at most ",
+                 options_.batch);
         for (Index i = 0; i < N * M; ++i)
             if (const Token v = X[i]; v < 0 || v >= options_.vocabulary)
-                throw DataError("concatenated softmax: example ", i / M, ", word ", i % M, ": found token ",
-                                v, ", expected 0 to ", options_.vocabulary - 1);
+                throw DataError("concatenated softmax: found token ", v, " in example ", i / M, ", word ",
+                                i % M);
         for (Index i = 0; i < std::ssize(y); ++i)
             if (const Token c = y[i]; c != not_predicted && (c < 0 || c >= options_.classes))
-                throw DataError("concatenated softmax: example ", i, ": found class ", c, ", expected 0 to ",
-                                options_.classes - 1, " or not_predicted");
+                throw DataError("concatenated softmax: found class ", c, " of example ", i);
     }
 
     void gather(const Parameter<T>& E, std::span<const Token> X, Index example, T* phi) const {
@@ -158,20 +137,11 @@ private:
         for (Index m = 0; m < M; ++m) std::copy_n(E.value + X[example * M + m] * H, H, phi + m * H);
     }
 
-    double run(Parameter<T>& E, Parameter<T>& W, std::span<const Token> X, std::span<const Token> y,
-               bool gradient) {
+    double run(std::span<const Token> X, std::span<const Token> y, bool gradient) {
+        Parameter<T>&E = this->E(), &W = this->W();
         const Index M = options_.words, H = options_.width, C = options_.classes, n = M * H;
-        if (E.rows != options_.vocabulary || E.cols != H || W.rows != n || W.cols != C)
-            fail("found a table [", E.rows, ", ", E.cols, "] and weights [", W.rows, ", ", W.cols,
-                 "], expected [", options_.vocabulary, ", ", H, "] and [", n, ", ", C, "]");
         check(X, std::ssize(y), y);
         const bool of_E = gradient && E.trained, of_W = gradient && W.trained;
-        if (of_E) E.require_gradient("concatenated softmax");
-        if (of_W) W.require_gradient("concatenated softmax");
-        if (of_E && std::ssize(E.hit) != E.rows) {  // done once, for a table that no graph has looked up yet
-            E.touched.reserve(E.rows);
-            E.hit.assign(E.rows, 0);
-        }
         const BlasOnOneThread blas;
         const SubnormalsAreZero flush;
         Index count = 0;
@@ -198,7 +168,7 @@ private:
                         E.clear_gradient();
                         W.clear_gradient();
                     }
-                    not_finite(example_[first + r], nats_[r], E, W);
+                    refuse_not_finite(example_[first + r]);
                 }
                 total += nats_[r];
             }

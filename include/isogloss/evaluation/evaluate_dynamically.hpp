@@ -31,14 +31,6 @@ private:
     Parameters<T> all_;
 };
 
-/// Throws UsageError for an update whose weights are not those of the graph.
-template <class T, class Update> void require_own(const char* who, Graph<T>& g, const Update& update) {
-    if constexpr (requires { update.group().are_of(graph::Inspect::store(g)); })
-        if (!update.group().are_of(graph::Inspect::store(g)))
-            throw UsageError(who, ": the update moves '", update.group()[0].name,
-                             "' of another graph; expected parameters of the graph that is evaluated");
-}
-
 }  // namespace detail
 
 /// The perplexity of a text under dynamic evaluation: each batch is predicted and counted, and then the weights
@@ -60,7 +52,6 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
         Update& update;
         ~Restore() { update.restore(); }
     };
-    detail::require_own("evaluate_dynamically", g, update);
     const detail::BorrowedGradients<T> gradients("evaluate_dynamically", g);
     const Restore restore{update};
     Perplexity p;
@@ -83,7 +74,6 @@ Perplexity evaluate_dynamically(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text
 template <class T, class Update, class GoOn = NoCallback>
 void collect_mean_squares(Graph<T>& g, Loss<T> l, Tokens x, Tokens y, text::Batches batches, Update& update,
                           GoOn&& go_on = {}) {
-    detail::require_own("collect_mean_squares", g, update);
     const detail::BorrowedGradients<T> gradients("collect_mean_squares", g);
     detail::for_each_pass(g, l, x, y, batches, [&](const text::Batch& batch) {
         g.backward(l);

@@ -10,7 +10,6 @@
 #include <isogloss/sizes.hpp>
 #include <isogloss/threads.hpp>
 #include <isogloss/types.hpp>
-#include <limits>
 #include <span>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
@@ -18,8 +17,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// Options of NeuralCache.
 struct NeuralCacheOptions {
     Index window = 2000;    ///< N ≥ 1: number of most recent steps stored
-    double flatness = 0.3;  ///< θ ≥ 0, a finite number of type T; 0: relative frequencies within the window
-    double weight = 0.1;    ///< λ in [0, 1] of the cache in the mixture
+    double flatness = 0.3;  ///< θ ≥ 0; 0: relative frequencies within the window
+    double weight = 0.1;    ///< λ in [0, 1] of the cache in the mixture, see evaluate_neural_cache()
 };
 
 /// Throws UsageError for a window, a flatness or a weight out of range.
@@ -42,8 +41,8 @@ inline void require_neural_cache(const NeuralCacheOptions& o) {
 /// Memory   N (n + 131) numbers in float, allocated by the constructor; afterwards only follow() allocates, when its
 ///          list of θ is longer than any before
 /// Options  see NeuralCacheOptions
-/// Errors   UsageError: options or sizes out of range, a negative word, a probability from an empty cache.
-///          NumericError: a state, or a product of two, that is not finite; a θ of follow() that is infinite in T
+/// Errors   UsageError: options or sizes out of range, a negative word to store, a probability from an empty cache.
+///          NumericError: a state, or θ times a product of two, that is not finite, once it is compared
 /// Source   Grave, Joulin, Usunier 2017, "Improving neural language models with a continuous cache",
 ///          equations (2) and (3).
 template <class T> class NeuralCache {
@@ -52,7 +51,6 @@ public:
     NeuralCache(Index width, NeuralCacheOptions options) : width_(width), options_(options) {
         require("neural cache", "width", width, 1);
         require_neural_cache(options);
-        require("neural cache", "flatness", options.flatness, 0, most_flatness);
         const Index N = options.window, rows = std::min(N, most_rows);
         const Index bytes = bytes_of("neural cache", {N, width + rows + 3}, sizeof(T));
         within_memory("neural cache", bytes, [&] {
@@ -79,47 +77,20 @@ public:
 
     /// p_cache(w | h).
     double probability(const T* h, Token w) {
-        if (size_ == 0)
-            throw UsageError("neural cache: it is empty and has no probabilities; add() something first");
-        if (w < 0) throw UsageError("neural cache: found the word ", w, ", expected 0 or more");
+        if (size_ == 0) throw UsageError("neural cache: it is empty; add() something first");
         const BlasOnOneThread blas;
         double p = 0;
         score({h, 1, width_});
         weigh(scores_.data(), size_, w, std::span(&options_.flatness, 1), &p);
         return p;
     }
-    /// p(w) of the mixture for all words: p [V] is p_model on entry, the mixture on exit. UsageError if the
-    /// cache holds a word of V or more.
-    void mix(const T* h, std::span<T> p) {
-        if (size_ == 0) return;
-        if (const Token w = *std::max_element(words_.begin(), words_.begin() + size_); w >= std::ssize(p))
-            throw UsageError("neural cache: it holds word ", w, ", but probabilities of ", p.size(),
-                             " words were given; expected one for each word of the vocabulary");
-        const BlasOnOneThread blas;
-        score({h, 1, width_});
-        const T theta = static_cast<T>(options_.flatness);
-        T* z = scores_.data();
-        const double sum = finite(kernel::exp_sum(size_, z, kernel::row_max(size_, z), theta, z));
-        kernel::scale(std::ssize(p), static_cast<T>(1 - options_.weight), p.data());
-        for (Index j = 0; j < size_; ++j)
-            p[static_cast<std::size_t>(words_[j])] += static_cast<T>(options_.weight * double(z[j]) / sum);
-    }
-
     /// Processes consecutive steps of a text: calls f(r, p) for row r of the states h [S, n] in turn, p being
     /// p_cache(next[r] | h_r) for each θ in `flatness` (in place of the option) from the pairs stored before this
     /// step; then it stores the step. p is empty while the cache is. Products of states are computed for up to 128
-    /// steps at once. Invalid states, words or θ are found before the first call; if f throws, the steps before that
-    /// one are stored.
+    /// steps at once. Words below 0 are found before the first call; if f throws, the steps before that one are stored.
     template <class F>
     void follow(MatrixRef<const T> h, const Token* next, std::span<const double> flatness, F&& f) {
         check(h, next);
-        for (const double theta : flatness) {
-            require("neural cache", "flatness", theta, 0);
-            if (theta > most_flatness)  // others of the list may be useful: no UsageError
-                throw NumericError("neural cache: found the flatness ", theta,
-                                   ", which is infinite in the type of the states; expected at most ",
-                                   most_flatness);
-        }
         const BlasOnOneThread blas;
         of_word_.resize(std::ssize(flatness));
         for (Index first = 0, rows; first < h.rows; first += rows) {
@@ -141,20 +112,13 @@ public:
 
 private:
     static constexpr Index most_rows = 128;  // rows of products at once
-    static constexpr double most_flatness = static_cast<double>(std::numeric_limits<T>::max());
 
     void check(MatrixRef<const T> h, const Token* next) const {
-        if (h.cols != width_ || !h.is_valid() || h.transposed)
-            throw UsageError("neural cache: found states of ", h.cols, " numbers, ", h.stride,
-                             " apart, expected ", width_, " numbers each");
-        for (Index r = 0; r < h.rows; ++r) {
-            if (next[r] < 0)
-                throw UsageError("neural cache: found the word ", next[r], " at step ", r,
-                                 ", expected 0 or more; leave out steps without a next word");
-            if (const Index bad = kernel::first_non_finite(width_, h.row(r)); bad != width_)
-                throw NumericError("neural cache: the state of step ", r, " is ", h.row(r)[bad],
-                                   " at component ", bad, "; nothing was stored");
-        }
+        if (h.cols != width_ || !h.is_valid() || h.transposed ||
+            std::any_of(next, next + h.rows, [](Token w) { return w < 0; }))
+            throw UsageError("neural cache: found states of ", h.cols,
+                             " numbers or a word below 0, expected ", width_,
+                             " numbers and the next word of each");
     }
 
     // Products of a few states with all stored ones, into rows of N.
@@ -166,8 +130,7 @@ private:
 
     static double finite(double sum) {
         if (!std::isfinite(sum))
-            throw NumericError(
-                "neural cache: a product of two states is not finite; the states are too large");
+            throw NumericError("neural cache: a state, or a product of two with a flatness, is not finite");
         return sum;
     }
 

@@ -41,8 +41,7 @@ public:
     NeuralCacheTrials(Index width, Index window, std::vector<double> flatness, std::vector<double> weights)
         : cache_(width, {.window = window}), flatness_(std::move(flatness)) {
         if (flatness_.empty() || weights.empty())
-            throw UsageError("neural cache: found ", flatness_.size(), " values of flatness and ",
-                             weights.size(), " of weight, expected at least one of each");
+            throw UsageError("neural cache: expected at least one flatness and one weight");
         for (const double theta : flatness_)
             for (const double lambda : weights) {
                 require_neural_cache({.window = window, .flatness = theta, .weight = lambda});
@@ -56,14 +55,11 @@ public:
     /// before the one in question are counted in all trials, the others in none.
     void add(Graph<T>& g, Loss<T> l, Seq<T> h, TokenBlock targets) {
         if (g.result(l).nats() != g.result(l).cross_entropy())
-            throw UsageError("neural cache: the loss is ", g.result(l).nats(),
-                             " nats, but its cross-entropy ", g.result(l).cross_entropy(),
-                             "; give a CrossEntropy over the same logits");
+            throw UsageError("neural cache: the loss is no CrossEntropy; give one over the same logits");
         const auto nats = g.result(l).by_token();
         if (targets.batch != 1 || nats.shape(1) != 1 || targets.time != static_cast<Index>(nats.size()))
             throw UsageError("neural cache: found targets [", targets.time, ", ", targets.batch,
-                             "], expected those of the last pass, [", nats.shape(0), ", ", nats.shape(1),
-                             "], in one column: the window is the text right before a word");
+                             "], expected those of the last pass, in one column");
         const auto states = g.value(h);
         const std::size_t weights = trials_.size() / flatness_.size();
         for (Index first = 0, end; first < targets.time; first = end) {
@@ -77,10 +73,8 @@ public:
                     const double mixed = mixed_[k] =
                         p.empty() ? model : detail::mixed_nats(model, p[k / weights], trial.weight);
                     if (std::isinf(mixed))
-                        throw NumericError("neural cache: with weight ", trial.weight, " the word ",
-                                           targets.data[first + r],
-                                           " has probability 0, as the window does not hold it; lower the "
-                                           "weight");
+                        throw NumericError("neural cache: found probability 0 of the word ",
+                                           targets.data[first + r], ", with weight 1");
                 }
                 for (std::size_t k = 0; k < trials_.size(); ++k) trials_[k].perplexity.add(mixed_[k], 1);
             });

@@ -58,8 +58,8 @@ inline void require_texts(std::span<const std::vector<Token>> hypotheses, Index 
     for (std::size_t i = 0; i < hypotheses.size(); ++i)
         if (const auto& text = hypotheses[i];
             text.empty() || std::ranges::any_of(text, [&](Token w) { return w < 0 || w >= vocabulary; }))
-            throw DataError("score_hypotheses: text ", i, " is empty or holds a token outside 0 to ",
-                            vocabulary - 1, "; expected at least the first token, which is given");
+            throw DataError("score_hypotheses: text ", i, " is empty or holds a token of ", vocabulary,
+                            " or more");
 }
 
 /// The passes of score_hypotheses over sorted texts.

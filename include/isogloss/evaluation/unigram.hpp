@@ -25,13 +25,10 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
     require<DataError>("unigram model", "add", add, 0);
     const double mass =
         static_cast<double>(vocabulary.total()) + add * static_cast<double>(vocabulary.size());
-    if (mass <= 0)
-        throw DataError("unigram model: the vocabulary has no counts; add something to each (1, say)");
     std::vector<std::int64_t> occurrences(vocabulary.size(), 0);
     for (const Token t : corpus.tokens()) {
         if (t < 0 || t >= vocabulary.size())  // possible in a file mapped without verification
-            throw DataError("unigram model: '", corpus.source(), "' holds token ", t, ", outside the ",
-                            vocabulary.size(), " types");
+            throw DataError("unigram model: '", corpus.source(), "' holds token ", t);
         ++occurrences[t];
     }
     double sum = 0;
@@ -39,9 +36,9 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
         const auto n = static_cast<double>(occurrences[w]);
         if (n == 0) continue;
         const double p = (static_cast<double>(vocabulary.count(w)) + add) / mass;
-        if (p <= 0)
-            throw DataError("unigram model: ", in_quotes(vocabulary.word(w)), " is in '", corpus.source(),
-                            "' and has count 0, so probability 0; add something to each count (1, say)");
+        if (!(p > 0))
+            throw DataError("unigram model: ", in_quotes(vocabulary.word(w)),
+                            " has count 0; add 1, say, to each");
         sum -= n * std::log(p);
     }
     return sum / static_cast<double>(corpus.size());

@@ -26,9 +26,7 @@ public:
             if (!std::isfinite(l.by_token[r]))
                 where = message(", first at step ", r / store_.batch, ", batch row ", r % store_.batch);
         throw NumericError("node '", l.name, "': the loss is ", l.value, where, " (training step ",
-                           store_.step, "). ",
-                           not_finite_before("Lower the learning rate or the clipping threshold; "
-                                             "checking(true) names the first node that is not finite."));
+                           store_.step, "). ", not_finite_before("Lower the learning rate or clip."));
     }
 
     /// What was not finite before the pass computed anything, and what to do about it; `otherwise` if all was finite.
@@ -37,55 +35,37 @@ public:
         for (const auto& p : store_.parameters)
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
                 return message("The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols,
-                               ", column ", bad % p.cols,
-                               ": a file or an update left it so. Return to finite values; if it was "
-                               "an update, lower its learning rate or clipping threshold.");
-        for (const auto& n : nodes_)
-            for (int i = n.first_seq; n.needed && i < n.last_seq; ++i) {
-                const auto& s = store_.seqs[i];
-                if (!s.carried) continue;
-                const T* const before = store_.value(i, -1);
-                const Index count = store_.batch * s.width, bad = kernel::first_non_finite(count, before);
-                if (bad != count)
-                    return message("The carried state '", s.name, "' was ", before[bad],
-                                   " before the pass, in batch row ", bad / s.width, ", unit ", bad % s.width,
-                                   ": an earlier pass left it so. Call reset(), or restore a finite state.");
-            }
+                               ", column ", bad % p.cols, ": a file or an update left it so.");
+        for (const auto& s : store_.seqs) {
+            if (!s.carried || !nodes_[s.node].needed) continue;
+            const Index count = store_.batch * s.width, bad = kernel::first_non_finite(count, s.value);
+            if (bad != count)
+                return message("The carried state '", s.name, "' was ", s.value[bad],
+                               " before the pass, in batch row ", bad / s.width, ", unit ", bad % s.width,
+                               "; call reset(), or restore a finite state.");
+        }
         return std::string(otherwise);
     }
 
     /// Throws UsageError if the forward pass of a node has left out the sums of some units, or their terms computed
     /// step by step, or the value of its loss: what is there would be that of another pass.
     void require_complete(int node) const {
-        const auto& n = nodes_[node];
         const std::string& name = store_.node_names[node];
-        for (int i = n.first_units; i < n.last_units; ++i) {
-            const auto& u = store_.units[i];
-            const bool by_step =
-                std::any_of(u.sources.begin(), u.sources.end(), [](const auto& s) { return s.by_step(); });
-            if (u.begun == store_.pass && (!by_step || u.stepped == store_.pass)) continue;
-            throw UsageError("node '", name, "', forward: found no affine(",
-                             u.begun == store_.pass ? "z, t" : "z", ") of the units '", u.name,
-                             "' in this pass, expected affine(z)",
-                             by_step ? " before the loop over steps and affine(z, t) in every step" : "");
-        }
+        store_.of_node(store_.units, node, [&](const auto& u) {
+            const bool by_step = std::ranges::any_of(u.sources, [](const auto& s) { return s.by_step(); });
+            if (u.begun != store_.pass || (by_step && u.stepped != store_.pass))
+                throw UsageError("node '", name, "', forward: every pass calls affine(z) of the units '",
+                                 u.name, by_step ? "' and affine(z, t) in every step" : "'");
+        });
         for (const auto& l : store_.losses)
             if (l.node == node && l.predicted < 0)
-                throw UsageError("node '", name,
-                                 "', forward: found no set(l, value, predicted) of the loss '", l.name,
-                                 "' in this pass, expected one in every pass");
+                throw UsageError("node '", name, "', forward: every pass calls set(l, value, predicted)");
     }
 
     /// Throws UsageError for a node whose forward or backward has assigned an array of another shape.
     [[noreturn]] void refuse_shapes(int node, const char* way, const ShapeError& error) const {
-        std::string shapes;
-        const Index steps = store_.time, columns = store_.batch;
-        for (int i = nodes_[node].first_seq; i < nodes_[node].last_seq; ++i)
-            shapes += message(shapes.empty() ? "" : ", ", "'", store_.seqs[i].name, "' [", columns, ", ",
-                              store_.seqs[i].width, "]");
         throw UsageError("node '", store_.node_names[node], "', ", way, ": ", error.text(),
-                         ". Arrays of one step are ", shapes, "; those of all ", steps,
-                         " steps, p.at(z) in place of p.at(z, t), have ", steps * columns, " rows");
+                         "; p.at(z, t) has ", store_.batch, " rows, p.at(z) ", store_.rows());
     }
 
     // --- checking mode: NumericError, unless all numbers are finite --------------------------------
@@ -95,16 +75,18 @@ public:
             throw NumericError("forward: ", cause);
     }
     void check_forward(int node) const {
-        for (int i = nodes_[node].first_seq; i < nodes_[node].last_seq; ++i)
-            check(i, store_.value(i), node, "output");
+        store_.of_node(store_.seqs, node, [&](const auto& s) {
+            check(s, s.value + s.lead * store_.batch * s.width, node, "output");
+        });
     }
     void check_backward(int node, int quantity) const {
-        const auto adjoint = [&](int i) {
-            if (!store_.seqs[i].unset[quantity])
-                check(i, store_.adjoint(i, quantity), node, quantity == 0 ? "gradient of" : "modulus of");
+        const auto adjoint = [&](const auto& s) {
+            if (!s.unset[quantity])
+                check(s, s.adjoint[quantity] + s.lead * store_.batch * s.width, node,
+                      quantity == 0 ? "gradient of" : "modulus of");
         };
-        for (int i = nodes_[node].first_seq; i < nodes_[node].last_seq; ++i) adjoint(i);
-        for (const int i : nodes_[node].input_seqs) adjoint(i);
+        store_.of_node(store_.seqs, node, adjoint);
+        for (const int i : nodes_[node].input_seqs) adjoint(store_.seqs[i]);
     }
 
 private:
@@ -120,15 +102,12 @@ private:
         }
         return {};
     }
-    void check(int seq, const T* data, int node, const char* what) const {
-        const auto& s = store_.seqs[seq];
+    void check(const SeqRecord<T>& s, const T* data, int node, const char* what) const {
         const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
         if (bad == n) return;
-        throw NumericError(
-            "node '", store_.node_names[node], "': the ", what, place(s, data, bad), " (training step ",
-            store_.step, "). ",
-            not_finite_before("Inputs, weights and carried states are finite: lower the learning rate "
-                              "or the clipping threshold."));
+        throw NumericError("node '", store_.node_names[node], "': the ", what, place(s, data, bad),
+                           " (training step ", store_.step, "). ",
+                           not_finite_before("Lower the learning rate or clip."));
     }
 
     Store<T>& store_;

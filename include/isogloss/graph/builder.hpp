@@ -93,9 +93,7 @@ public:
                 p.unit_rows = true;
                 if (!store_.shared) normalise_rows(p);
                 else if (!store_.shared->at(name, rows, cols).unit_rows)
-                    throw UsageError(
-                        "weight '", name,
-                        "': found unit_rows = true, expected false as in the graph that shares it");
+                    throw UsageError("weight '", name, "': the shared weight has no unit_rows");
             }
             return w;
         });
@@ -122,7 +120,9 @@ public:
         if constexpr (HasOptions<N> && ReturnsOutput<N, T, Inputs...> && HasForward<N, T> &&
                       HasBackward<N, T>) {
             return all_or_nothing("node", name, [&] {
-                NodeRecord<T> record = begin_node(name);
+                store_.claim(name, "node");
+                store_.node_names.push_back(name);
+                NodeRecord<T> record{.bytes = store_.arena.size()};
                 int place = 0;
                 (note(record, inputs, message("node '", name, "', input ", ++place)), ...);
                 auto owner = std::make_unique<NodeOf<T, N>>();
@@ -131,7 +131,8 @@ public:
                 auto output = owner->node.setup(setup, inputs...);
                 if constexpr (requires { setup.open(output); }) setup.open(output);
                 record.node = std::move(owner);
-                end_node(std::move(record));
+                record.bytes = store_.arena.size() - record.bytes;
+                nodes_.push_back(std::move(record));
                 return output;
             });
         }
@@ -149,25 +150,6 @@ private:
                              });
     }
 
-    // The records of a node are those made between these two; begin_node() says in .bytes where its memory begins.
-    NodeRecord<T> begin_node(const std::string& name) {
-        store_.claim(name, "node");
-        store_.node_names.push_back(name);
-        return {.first_seq = store_.seqs.count(),
-                .first_units = store_.units.count(),
-                .first_mask = store_.masks.count(),
-                .first_parameter = store_.parameters.count(),
-                .bytes = store_.arena.size()};
-    }
-    void end_node(NodeRecord<T>&& n) {
-        n.last_seq = store_.seqs.count();
-        n.last_units = store_.units.count();
-        n.last_mask = store_.masks.count();
-        n.last_parameter = store_.parameters.count();
-        n.bytes = store_.arena.size() - n.bytes;
-        nodes_.push_back(std::move(n));
-    }
-
     // Records an input of a node; `who` begins what is refused.
     template <class H> void note(NodeRecord<T>& n, const H& input, const std::string& who) {
         store_.require_own(input, who);
@@ -179,11 +161,9 @@ private:
             const auto& record = store_[input];
             if constexpr (std::is_same_v<H, Seq<T>>) {
                 if (record.internal)
-                    throw UsageError(
-                        who, ": '", record.name, "' is internal to '", store_.node_names[record.node],
-                        "', expected a sequence whose adjoint other nodes may add to: backward overwrites "
-                        "this one's, or may do so. Its values can be read by value(sequence); a node that "
-                        "only adds to the adjoint opens it in its setup, s.open(a)");
+                    throw UsageError(who, ": '", record.name, "' is internal to '",
+                                     store_.node_names[record.node],
+                                     "', which has to open() it in its setup");
                 n.input_seqs.push_back(input.id);
             }
             if (record.node >= 0) n.inputs.push_back(record.node);

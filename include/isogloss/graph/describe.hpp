@@ -33,18 +33,6 @@ template <class T> std::string kind_of([[maybe_unused]] const NodeRecord<T>& n) 
     return "node";
 }
 
-/// Parameters made by Graph::weight.
-template <class T> std::vector<int> weights_of_no_node(const Graph<T>& g) {
-    std::vector<int> found;
-    int next = 0;
-    for (const auto& n : Inspect::nodes(g)) {
-        for (; next < n.first_parameter; ++next) found.push_back(next);
-        next = n.last_parameter;
-    }
-    for (; next < Inspect::store(g).parameters.count(); ++next) found.push_back(next);
-    return found;
-}
-
 /// The names of what a node reads: inputs, weights, nodes.
 template <class T> std::vector<std::string> read_by(const Store<T>& store, const NodeRecord<T>& n) {
     std::vector<std::string> names;
@@ -57,13 +45,12 @@ template <class T> std::vector<std::string> read_by(const Store<T>& store, const
 }
 
 /// What a node computes that others may read, with sizes.
-template <class T> std::string made_by(const Store<T>& store, const NodeRecord<T>& n, int id) {
+template <class T> std::string made_by(const Store<T>& store, int id) {
     std::string made;
     const auto add = [&](const auto&... parts) { made += (made.empty() ? "" : ", ") + message(parts...); };
-    for (int i = n.first_seq; i < n.last_seq; ++i) {
-        const auto& s = store.seqs[i];
+    store.of_node(store.seqs, id, [&](const auto& s) {
         add(s.name.substr(store.node_names[id].size() + 1), " ", s.width, s.carried ? " carried" : "");
-    }
+    });
     for (const auto& o : store.logits)
         if (o.node == id) add("logits ", o.vocabulary);
     for (const auto& l : store.losses)
@@ -78,10 +65,11 @@ template <class T> std::string made_by(const Store<T>& store, const NodeRecord<T
 ///     graph: T = 5, B = 2, 634 parameters, … bytes
 ///     tokens x: below 10
 ///     weight E: [10, 8], 80 parameters
+///     weight lstm.W: [8, 32], 256 parameters
 ///     node embed: Embedding of x, E; y 8; … bytes
-///     node lstm: Lstm of embed; h 8 carried, c 8 carried, tanh_c 8, z 32; 544 parameters: W [8, 32], …; … bytes
+///     node lstm: Lstm of embed; h 8 carried, c 8 carried, tanh_c 8, z 32; … bytes
 ///
-/// The kind of a node is followed by what it reads, its sequences [T, B, width], its own parameters, and the bytes
+/// The kind of a node is followed by what it reads, its sequences [T, B, width], and the bytes
 /// of Graph::memory() that it takes: parameters with their gradients, sequences with their adjoints, memory of
 /// its own.
 template <class T> std::string describe(const Graph<T>& g) {
@@ -95,27 +83,17 @@ template <class T> std::string describe(const Graph<T>& g) {
     for (const auto& x : store.tokens) text += message("tokens ", x.name, ": below ", x.vocabulary, "\n");
     for (const auto& s : store.seqs)
         if (s.node < 0) text += message("input ", s.name, ": width ", s.width, "\n");
-    for (const int i : graph::weights_of_no_node(g)) {
-        const auto& p = store.parameters[i];
+    for (const auto& p : store.parameters)
         text += message("weight ", p.name, ": [", p.rows, ", ", p.cols, "], ", p.size(), " parameters",
                         p.trained ? "" : ", not trained", "\n");
-    }
     for (int id = 0; id < static_cast<int>(nodes.size()); ++id) {
         const auto& n = nodes[id];
         const std::string& name = store.node_names[id];
-        std::string of, own;
-        for (const auto& read : graph::read_by(store, n)) of += (of.empty() ? " of " : ", ") + read;
-        Index count = 0;
-        for (int i = n.first_parameter; i < n.last_parameter; ++i) {
-            const auto& p = store.parameters[i];
-            own += message(own.empty() ? "" : ", ", p.name.substr(name.size() + 1), " [", p.rows, ", ",
-                           p.cols, "]", p.trained ? "" : " not trained");
-            count += p.size();
-        }
-        const std::string made = graph::made_by(store, n, id);
-        text += message("node ", name, ": ", graph::kind_of(n), of, made.empty() ? "" : "; ", made);
-        if (count > 0) text += message("; ", count, " parameters: ", own);
-        text += message("; ", n.bytes, " bytes\n");
+        std::string inputs;
+        for (const auto& read : graph::read_by(store, n)) inputs += (inputs.empty() ? " of " : ", ") + read;
+        const std::string made = graph::made_by(store, id);
+        text += message("node ", name, ": ", graph::kind_of(n), inputs, made.empty() ? "" : "; ", made, "; ",
+                        n.bytes, " bytes\n");
     }
     return text;
 }

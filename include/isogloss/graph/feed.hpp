@@ -7,10 +7,9 @@
 #include <cstddef>
 #include <isogloss/error.hpp>
 #include <isogloss/graph/node.hpp>
-#include <isogloss/sizes.hpp>
 #include <iterator>
 #include <span>
-#include <string>
+#include <type_traits>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
@@ -26,23 +25,21 @@ concept StridedArray = requires(const A& a) {
     { a.dimension() } -> std::convertible_to<std::size_t>;
 };
 
-/// Throws UsageError unless the array has this shape (0: any size) and is contiguous in row-major order.
-template <std::size_t N, class A> void require_shape(const A& a, const std::array<Index, N>& expected) {
-    std::array<Index, 16> found{};
-    const auto dimension = std::min<std::size_t>(a.dimension(), found.size());
-    bool fits = dimension == N;
-    for (std::size_t k = 0; k < dimension; ++k) {
-        found[k] = static_cast<Index>(a.shape()[k]);
-        fits = fits && (expected[k] == 0 || expected[k] == found[k]);
-    }
+/// The sizes of an array of N dimensions, the third of which is `width`. Throws UsageError unless it is that, row-major
+/// without gaps.
+template <std::size_t N, class A> std::array<Index, N> sizes_of(const A& a, Index width) {
+    std::array<Index, N> sizes{};
+    bool fits = a.dimension() == N;
     std::ptrdiff_t stride = 1;
-    for (std::size_t k = N; fits && k-- > 0; stride *= found[k])
-        fits = found[k] <= 1 || static_cast<std::ptrdiff_t>(a.strides()[k]) == stride;
-    if (fits) return;
-    throw UsageError("forward: a feed is an array ", dimensions_text(std::span(found).first(dimension)),
-                     ", expected ",
-                     N == 2 ? std::string("[time, batch]") : message("[time, batch, ", expected[N - 1], "]"),
-                     ", row-major without gaps; xt::eval(expression) makes one");
+    for (std::size_t k = N; fits && k-- > 0; stride *= sizes[k]) {
+        sizes[k] = static_cast<Index>(a.shape()[k]);
+        fits = (k < 2 || sizes[k] == width) &&
+               (sizes[k] <= 1 || static_cast<std::ptrdiff_t>(a.strides()[k]) == stride);
+    }
+    if (!fits)
+        throw UsageError("forward: a feed is not an array [time, batch", N == 3 ? message(", ", width) : "",
+                         "], row-major without gaps; xt::eval(expression) makes one");
+    return sizes;
 }
 
 }  // namespace detail
@@ -58,14 +55,13 @@ template <class T> struct Feed {
     Feed(Seq<T> to, const T* data, Index time, Index batch)
         : seq(to), values(data), block{nullptr, time, batch} {}
     template <detail::StridedArray<Token> A> Feed(Tokens to, const A& array) : tokens(to) {
-        detail::require_shape<2>(array, {0, 0});
-        block = {array.data() + array.data_offset(), static_cast<Index>(array.shape()[0]),
-                 static_cast<Index>(array.shape()[1])};
+        const auto [time, batch] = detail::sizes_of<2>(array, 0);
+        block = {array.data() + array.data_offset(), time, batch};
     }
     template <detail::StridedArray<T> A> Feed(Seq<T> to, const A& array) : seq(to) {
-        detail::require_shape<3>(array, {0, 0, to.width});
+        const auto sizes = detail::sizes_of<3>(array, to.width);
         values = array.data() + array.data_offset();
-        block = {nullptr, static_cast<Index>(array.shape()[0]), static_cast<Index>(array.shape()[1])};
+        block = {nullptr, sizes[0], sizes[1]};
     }
     /// Anything else is refused by the compiler, in a sentence.
     template <class A>
@@ -110,62 +106,19 @@ public:
     }
 
 private:
-    void take(const Feed<T>& f) {
-        if (f.tokens.id >= 0) {
-            store_.require_own(f.tokens, "forward");
-            require_wanted(store_[f.tokens], f.tokens.id, &NodeRecord<T>::input_tokens);
-            copy_tokens(store_[f.tokens], f);
-        } else if (f.seq.id >= 0) {  // otherwise an argument that was omitted
-            store_.require_own(f.seq, "forward");
-            if (store_[f.seq].node < 0) require_wanted(store_[f.seq], f.seq.id, &NodeRecord<T>::input_seqs);
-            copy_sequence(store_[f.seq], f);
-        } else if (f.values || f.block.data) {  // data for an empty handle, which this refuses
-            if (f.values) store_.require_own(f.seq, "forward");
-            store_.require_own(f.tokens, "forward");
-        }
+    void take(const Feed<T>& f) {  // neither: an argument that was omitted
+        if (f.seq.id >= 0 || f.values) copy_sequence(f);
+        else if (f.tokens.id >= 0 || f.block.data) copy_tokens(f);
     }
 
-    // Requires that an input is given once and that a node reads it: else a slip would go unnoticed.
-    void require_wanted(const auto& input, int id, std::vector<int> NodeRecord<T>::*inputs) const {
-        if (input.fed)
-            throw UsageError("forward: input '", input.name,
-                             "' is given twice, expected once; is one of them meant for another?");
-        for (const auto& n : nodes_)
-            if (std::find((n.*inputs).begin(), (n.*inputs).end(), id) != (n.*inputs).end()) return;
-        throw UsageError(
-            "forward: input '", input.name,
-            "' is given but no node of the graph reads it; hand its handle to the node that should, or leave "
-            "it out");
+    void copy_sequence(const Feed<T>& f) {
+        take_shape(f.seq, f, f.values, &NodeRecord<T>::input_seqs);
+        std::copy_n(f.values, store_.rows() * f.seq.width, store_[f.seq].value);
     }
 
-    // Sets T and B of the pass, or requires them to equal those of earlier inputs.
-    void take_shape(const std::string& input, const Feed<T>& f, bool has_data) {
-        const Index time = f.block.time, batch = f.block.batch;
-        if (time < 1 || batch < 1 || time > store_.capacity.time || batch > store_.capacity.batch)
-            throw UsageError("forward: input '", input, "' has ", time, " steps and ", batch,
-                             " columns; the graph holds 1 to ", store_.capacity.time, " steps and 1 to ",
-                             store_.capacity.batch,
-                             " columns. Cut the batch or build the graph with larger capacities.");
-        if (!has_data) throw UsageError("forward: input '", input, "' has no data: the pointer is null");
-        if (store_.time == 0) {
-            store_.time = time;
-            store_.batch = batch;
-        } else if (store_.time != time || store_.batch != batch) {
-            throw UsageError("forward: input '", input, "' has ", time, " steps and ", batch,
-                             " columns, another input has ", store_.time, " and ", store_.batch);
-        }
-    }
-
-    void copy_sequence(SeqRecord<T>& s, const Feed<T>& f) {
-        take_shape(s.name, f, f.values != nullptr);
-        if (s.node >= 0)
-            throw UsageError("forward: '", s.name, "' is computed by a node and cannot be an input");
-        std::copy_n(f.values, store_.rows() * s.width, s.value);
-        s.fed = true;
-    }
-
-    void copy_tokens(TokensRecord& x, const Feed<T>& f) {
-        take_shape(x.name, f, f.block.data != nullptr);
+    void copy_tokens(const Feed<T>& f) {
+        take_shape(f.tokens, f, f.block.data, &NodeRecord<T>::input_tokens);
+        TokensRecord& x = store_[f.tokens];
         for (Index r = 0; r < store_.rows(); ++r) {
             const Token v = f.block.data[r];
             if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
@@ -174,7 +127,31 @@ private:
                                 x.vocabulary - 1, x.read_by_node ? "" : ", or -1 where nothing is predicted");
             x.value[r] = v;
         }
-        x.fed = true;
+    }
+
+    // Sets T and B of the pass by its first input. A slip in the others would go unnoticed: an input that is given twice
+    // or that no node reads.
+    template <class H> void take_shape(const H& handle, const Feed<T>& f, const void* data,
+                                       std::vector<int> NodeRecord<T>::*inputs) {
+        store_.require_own(handle, "forward");
+        auto& input = store_[handle];
+        const bool read = std::ranges::any_of(nodes_, [&](const auto& n) {
+            return std::ranges::find(n.*inputs, handle.id) != (n.*inputs).end();
+        });
+        bool is_input = true;
+        if constexpr (std::is_same_v<H, Seq<T>>) is_input = input.node < 0;
+        if (input.fed || !read || !is_input)
+            throw UsageError("forward: '", input.name, "' is given twice, is no input, or no node reads it");
+        const Index time = f.block.time, batch = f.block.batch;
+        const auto [most_time, most_batch] = store_.capacity;
+        const bool first = store_.time == 0;
+        if (!data || time < 1 || batch < 1 || time > most_time || batch > most_batch ||
+            (!first && (store_.time != time || store_.batch != batch)))
+            throw UsageError("forward: input '", input.name, "' has ", time, " steps and ", batch, " columns",
+                             data ? "" : " and no data", "; expected as many as the others, at most ",
+                             most_time, " and ", most_batch);
+        store_.time = time, store_.batch = batch;
+        input.fed = true;
     }
 
     Store<T>& store_;

@@ -203,11 +203,8 @@ public:
         require_held("value", record(a));
         return view(a, store_.value(a.id));
     }
-    auto adjoint(Seq<T> a) {  ///< see above
-        require_gradients("adjoint");
-        return back_view<Gradient>("adjoint", a);
-    }
-    auto modulus(Seq<T> a) { return back_view<Modulus>("modulus", a); }  ///< see above
+    auto adjoint(Seq<T> a) { return back_view<Gradient>("adjoint", a); }  ///< see above
+    auto modulus(Seq<T> a) { return back_view<Modulus>("modulus", a); }   ///< see above
 
     /// A copy of a dropout mask in the last pass, by its full name such as "lstm1.mask", [groups · B, width]: row
     /// g B + b is that of gate g in column b, B being the columns of that pass. Entries are 0 or 1/keep, and 1 if
@@ -242,23 +239,20 @@ private:
     void require_held(std::string_view who, const graph::SeqRecord<T>& a) const {
         if (a.node >= 0) runner_.require_reached(who, a.node);
         else if (!a.fed || runner_.failed())
-            throw UsageError(who, ": the last forward pass had no input '", a.name,
-                             "', or failed; call forward with it first");
+            throw UsageError(who, ": the last forward pass had no input '", a.name, "', or failed");
     }
     template <class Quantity> auto back_view(std::string_view who, Seq<T> a) {
         constexpr int q = Backward<T, Quantity>::quantity;
         require_held(who, record(a));
-        if (!store_.carried(q))
-            throw UsageError(who, ": no backward", q == 1 ? "<Modulus>" : "",
-                             " has followed the last forward pass; ", "call it with the loss first");
-        if (const int node = runner_.left_out(a.id, q); node >= 0)
-            throw UsageError(who, ": the last backward pass stopped before node '", store_.node_names[node],
-                             "', which adds to that of '", store_[a].name,
-                             "'; call backward for the loss without a sequence to stop at");
+        if (!store_.carried(q) || runner_.left_out(a.id, q))
+            throw UsageError(who, ": since the last forward pass no backward", q == 1 ? "<Modulus>" : "",
+                             " has come to '", store_[a].name, "'; call it with the loss first");
         return view(a, store_.adjoint(a.id, q));
     }
     void require_gradients(std::string_view who) const {
-        if (!store_.gradients) graph::refuse_gradients(who);
+        if (!store_.gradients)
+            throw UsageError(who,
+                             ": the graph was built for evaluation alone, without GraphOptions::gradients");
     }
     friend struct graph::Inspect;
 
@@ -280,8 +274,7 @@ template <class T> Graph<T>::Graph(GraphOptions options, SharedWeights<T> weight
 template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision) const {
     if (precision == Precision::automatic) precision = fastest_precision<T>();
     if (!std::is_same_v<T, float> && precision != Precision::full)
-        throw UsageError("packed_weights: found precision = ", precision == Precision::bf16 ? "bf16" : "int8",
-                         " for a graph of double, expected full");
+        throw UsageError("packed_weights: a graph of double packs them in full precision alone");
     graph::require_unlent(store_.parameters, "packed_weights", false);
     // For a graph that is itself on shared weights, those of their owner are packed.
     SharedWeights<T> weights(store_.shared ? store_.shared->unpacked() : shared_weights());
@@ -324,10 +317,7 @@ template <class T> Tensor<T, 2> Graph<T>::mask(std::string_view name) const {
         std::find_if(store_.masks.begin(), store_.masks.end(), [&](const auto& m) { return m.name == name; });
     if (at == store_.masks.end())
         throw UsageError("mask: there is no mask '", name, "'; there are: ", graph::names_of(store_.masks));
-    const auto id = static_cast<int>(at - store_.masks.begin());
-    for (std::size_t n = 0; n < nodes_.size(); ++n)
-        if (id >= nodes_[n].first_mask && id < nodes_[n].last_mask)
-            runner_.require_reached("mask", static_cast<int>(n));
+    runner_.require_reached("mask", at->node);
     const Index rows = at->groups * store_.batch;
     Tensor<T, 2> out({static_cast<std::size_t>(rows), static_cast<std::size_t>(at->width)});
     if (at->active) std::copy_n(at->value, rows * at->width, out.data());

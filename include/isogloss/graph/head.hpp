@@ -18,7 +18,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 /// [first, first + out.rows) counted over time and batch, into out [rows, V].
 ///
 /// Throws UsageError if the last pass did not reach it, for rows beyond those of the pass and for a temperature that is
-/// not above 0 or whose inverse is beyond the range of T; NumericError for logits that are not finite.
+/// not above 0; NumericError for logits that are not finite, or that are not when divided by the temperature.
 template <class T> class Head {
 public:
     Head(Store<T>& store, const Runner<T>& runner, const LogitsRecord<T>& head)
@@ -76,17 +76,11 @@ template <class T> template <class Finish> void Head<T>::rows(std::string_view w
                                                               MatrixRef<T> out, double temperature,
                                                               Finish&& finish) const {
     runner_.require_reached(who, head_.node);
-    if (const T inverse = static_cast<T>(1 / temperature);
-        !(inverse >= std::numeric_limits<T>::min() && std::isfinite(inverse)))
-        throw UsageError(who, ": found temperature ", temperature,
-                         ", expected a number above 0 whose inverse is within the range of the graph's "
-                         "scalar type");
+    require(who, "temperature", temperature, Exclusive{0});
     if (first < 0 || !out.is_valid() || first > store_.rows() - out.rows || out.cols != head_.vocabulary ||
         out.transposed)
-        throw UsageError(who, ": ", out.rows, " rows from ", first, " on into [", out.rows, ", ", out.cols,
-                         "] with rows ", out.stride, " apart", out.data ? "" : " and null data",
-                         "; expected rows within 0 to ", store_.rows(), ", ", head_.vocabulary,
-                         " columns, and memory for them");
+        throw UsageError(who, ": found rows ", first, " on into [", out.rows, ", ", out.cols,
+                         "], expected memory for rows within 0 to ", store_.rows(), " of ", head_.vocabulary);
     const BlasOnOneThread blas;
     const SubnormalsAreZero flush;
     const auto table = store_[head_.table].values();
@@ -96,10 +90,7 @@ template <class T> template <class Finish> void Head<T>::rows(std::string_view w
     for (Index r = 0; r < out.rows; ++r)
         if (std::isnan(finish(out.row(r))))
             throw NumericError(who, ": the logits of '", head_.name, "' are not finite at row ", first + r,
-                               ". ",
-                               runner_.blame().not_finite_before(
-                                   "Inputs, weights and carried states are finite, but not their products: "
-                                   "return to smaller weights."));
+                               ". ", runner_.blame().not_finite_before("Return to smaller weights."));
 }
 
 }}}  // namespace isogloss::graph

@@ -46,12 +46,10 @@ inline Init identity(double scale = 1) {
 /// One value per equal block of columns, for the biases of gates: block k of the columns starts at
 /// values[k]. Throws UsageError if there are none, and for a weight whose columns are not so many equal blocks.
 inline Init per_block(Array<double> values) {
-    if (values.empty())
-        throw UsageError("per_block: found no values, expected one for each block of columns");
+    if (values.empty()) throw UsageError("per_block: found no values");
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
         if (cols % std::ssize(values) != 0)
-            throw UsageError("per_block: found ", values.size(), " values for ", cols,
-                             " columns, expected a number that divides them into equal blocks");
+            throw UsageError("per_block: found ", values.size(), " values for ", cols, " columns");
         return values[j * std::ssize(values) / cols];
     };
 }

@@ -19,11 +19,8 @@ public:
     /// weighted there: the basis of perplexity. Throws UsageError for a loss that has none.
     double cross_entropy() const {
         if (std::isnan(loss_.cross_entropy))
-            throw UsageError(
-                "cross_entropy: loss '", loss_.name,
-                "' has computed none. CrossEntropy and AugmentedLoss have one after their forward pass, a sum "
-                "of losses has none of its own; a loss of your own reports one by set_cross_entropy, or is "
-                "evaluated by a CrossEntropy on the same logits");
+            throw UsageError("cross_entropy: loss '", loss_.name,
+                             "' has none; ask a CrossEntropy on the logits");
         return loss_.cross_entropy;
     }
     /// Positions that counted: targets other than not_predicted.
@@ -31,8 +28,7 @@ public:
     /// The loss of each position, a view [T, B] in nats, 0 where nothing is predicted. Throws UsageError for a loss
     /// that keeps none.
     auto by_token() const {
-        if (!loss_.by_token)
-            throw UsageError("by_token: node '", loss_.name, "' keeps no loss per position");
+        if (!loss_.by_token) throw UsageError("by_token: node '", loss_.name, "' keeps no loss per position");
         return matrix_view(static_cast<const double*>(loss_.by_token), time_, batch_);
     }
 

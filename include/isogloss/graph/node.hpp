@@ -82,11 +82,9 @@ template <class T, class N> void NodeOf<T, N>::backward(Backward<T, Modulus>& p)
 }
 template <class T, class N> bool NodeOf<T, N>::has_modulus() const { return HasModulus<N, T>; }
 
-/// A node with what the graph must know about it: where its records begin and end, and what it reads.
+/// A node with what the graph must know about it: what it reads and takes.
 template <class T> struct NodeRecord {
     std::unique_ptr<AnyNode<T>> node = {};
-    int first_seq = 0, last_seq = 0, first_units = 0, last_units = 0, first_mask = 0, last_mask = 0;
-    int first_parameter = 0, last_parameter = 0;
     std::vector<int> inputs = {};  // nodes that must run before it
     std::vector<int> input_seqs = {}, input_tokens = {}, input_weights = {};
     std::size_t bytes = 0;  // taken from the arena by its setup

@@ -51,16 +51,13 @@ template <class T> void configure(Store<T>& store, GraphOptions options) {
     require("graph", "budget", options.budget.value_or(1), 1);
     require("graph", "epsilon", options.epsilon, 0, Exclusive{1});
     bytes_of("graph: time, batch", {options.time, options.batch}, 2 * sizeof(double));
-    if (options.precision == Precision::int8)
-        throw UsageError(
-            "graph: found precision = int8, expected full, bf16 or automatic; products in int8 are "
-            "for evaluation, on packed_weights(Precision::int8) of another graph");
+    if (options.precision == Precision::int8 ||
+        (!std::is_same_v<T, float> && options.precision == Precision::bf16 && options.gradients))
+        throw UsageError("graph: found precision = ", options.precision == Precision::int8 ? "int8" : "bf16",
+                         "; only a graph of float trains in bf16, and none in int8: see packed_weights()");
     if (!options.gradients) options.precision = Precision::full, options.epsilon = 0;
     store.gradients = store.training = options.gradients;
     store.precision = options.precision == Precision::automatic ? fastest_precision<T>() : options.precision;
-    if (!std::is_same_v<T, float> && store.precision == Precision::bf16)
-        throw UsageError(
-            "graph: found precision = bf16 in a graph of double, expected full, or Graph<float>");
     store.epsilon = options.epsilon;
     store.capacity = {options.time, options.batch};
     store.seed = options.seed;

@@ -44,21 +44,13 @@ template <class Records>
 void require_unlent(const Records& parameters, std::string_view who, bool writes = true) {
     const auto check = [&](const auto& p) {
         if (writes ? !p.loan->owner.empty() : !p.loan->may_stay)
-            throw UsageError(
-                who, ": the weight '", p.name, "' is lent to the ", p.loan->owner,
-                ", which restores other values; end that first: by swap(), restore(), accept() or ",
-                "the end of the Dropped");
+            throw UsageError(who, ": the weight '", p.name, "' is lent to the ", p.loan->owner,
+                             "; end that first");
     };
     for (const auto& p : parameters) {
         if constexpr (requires { p->loan; }) check(*p);
         else check(p);
     }
-}
-
-/// Throws UsageError for a call that needs the gradients of a graph without any.
-[[noreturn]] inline void refuse_gradients(std::string_view who) {
-    throw UsageError(who, ": the graph was built for evaluation alone and has no gradients; build one with ",
-                     "GraphOptions::gradients = true, on weights of its own");
 }
 }  // namespace graph
 
@@ -142,12 +134,9 @@ template <class T> struct Parameter {
 
     /// Throws UsageError, whose message begins with `who`, unless it takes gradients.
     void require_gradient(std::string_view who) const {
-        if (trained && !gradient) graph::refuse_gradients(who);
-        if (!trained)
-            throw UsageError(
-                who, ": the weight '", name, "' is ", gradient ? "frozen" : "not trained",
-                " and has no gradient; leave it out, or ",
-                gradient ? "call Parameters::trained(true)" : "make it with WeightOptions::trained = true");
+        if (!is_trained())
+            throw UsageError(who, ": the weight '", name, "' has no gradient: ",
+                             trained ? "its graph was built for evaluation alone" : "it is frozen");
     }
 
     /// For a product that may overwrite: returns beta, 0 if nothing counts yet, else 1, and makes it dense.
@@ -194,8 +183,7 @@ namespace graph {
 template <class T> void normalise_row(Parameter<T>& p, Index row) {
     const double norm = kernel::normalise(p.cols, p.value + row * p.cols);
     if (!(norm > 0) || !std::isfinite(norm))
-        throw NumericError("weight '", p.name, "': row ", row, " has norm ", norm,
-                           " and cannot be brought to norm 1; start from values that are not all zero");
+        throw NumericError("weight '", p.name, "': row ", row, " has norm ", norm, ", expected one above 0");
 }
 }  // namespace graph
 
@@ -266,19 +254,15 @@ public:
     void require_gradients(std::string_view who) const {
         for (const auto* p : members_)
             if (p->counts() || p->provenance.passes > 0) return;
-        throw UsageError(
-            who, ": no backward pass has reached '", members_.front()->name,
-            "' or another weight of the group since the last step; call backward(loss) first, of the ",
-            "graph whose weights these are");
+        throw UsageError(who, ": no backward pass has reached '", members_.front()->name,
+                         "' or another weight of the group since the last step; call backward(loss) first");
     }
     /// Throws UsageError, beginning with `who`, if a gradient of the group counts: for callers that would lose it.
     void require_no_gradients(std::string_view who) const {
         for (const auto* p : members_)
             if (p->counts())
-                throw UsageError(
-                    who, ": the gradient of '", p->name,
-                    "' already counts and would be lost; step() or clear_gradients() first (one that ",
-                    "was read by Graph::gradient counts, too)");
+                throw UsageError(who, ": the gradient of '", p->name,
+                                 "' already counts and would be lost; step() or clear_gradients() first");
     }
     /// Clears all gradients of the group.
     void clear_gradients() const {
@@ -300,9 +284,7 @@ public:
         if (some.size() == 0) throw UsageError(who, ": the group of parameters is empty");
         for (const auto* p : some)
             if (p->unit_rows && !unit_rows)
-                throw UsageError(
-                    who, ": the rows of '", p->name,
-                    "' are held at norm 1, where they would not stay; exclude it from the group");
+                throw UsageError(who, ": found rows held at norm 1, of '", p->name, "'; exclude it");
         return some;
     }
     /// false: freezes the weights of the group. Passes compute no gradient of them; a present one is cleared, but
@@ -314,8 +296,7 @@ public:
         for (const auto* p : members_)
             if (on && !p->gradient)
                 throw UsageError("trained: the weight '", p->name,
-                                 "' was made without memory for a gradient; make it with ",
-                                 "WeightOptions::trained = true, in a graph with gradients");
+                                 "' was made without memory for a gradient");
         for (auto* p : members_) {
             if (p->trained == on) continue;  // and keeps its gradient
             p->trained = on;

@@ -224,8 +224,7 @@ public:
         auto& p = trained(w);
         if (row < 0 || row >= p.rows)
             throw UsageError("node '", this->name(), "': found row ", row, " of the gradient of '", p.name,
-                             "', expected 0 to ", p.rows - 1,
-                             "; tokens declared in setup, s.read(x), are never negative");
+                             "'");
         return p.lookups > 0 ? p.gradient_row(row) : p.dense_gradient().row(row);
     }
 
@@ -233,8 +232,8 @@ private:
     Parameter<T>& trained(Weight<T> w) const {
         auto& p = this->store_[w];
         if (!p.is_trained())
-            throw UsageError("node '", this->name(), "': found backward asking for the gradient of '", p.name,
-                             "', which is not trained; check p.is_trained(w) first");
+            throw UsageError("node '", this->name(), "': '", p.name,
+                             "' is not trained; check p.is_trained(w)");
         return p;
     }
     MatrixRef<const T> matrix(const graph::Source<T>& s) const {

@@ -30,8 +30,7 @@ public:
 
     void require_reached(std::string_view who, int node) const {
         if (!reached(node))
-            throw UsageError(who, ": the last forward pass did not reach '", name(node),
-                             "', or failed; call forward for it, or for what depends on it, first");
+            throw UsageError(who, ": the last forward pass did not reach '", name(node), "', or failed");
     }
 
     /// Sets the upstream gradient of every loss when `asked` is differentiated; -1: none is.
@@ -70,9 +69,7 @@ public:
     void forward_again(int first, int last, int asked) {
         if (training_ != store_.training)
             throw UsageError(
-                "forward_again: found the graph ", store_.training ? "in training" : "in evaluation",
-                " and the last forward pass in the other mode, whose masks are not those of this one; ",
-                "call forward");
+                "forward_again: training() has changed since the last forward pass; call forward");
         last_ = failed_pass;
         asked_ = asked;
         const Scope scope(store_);
@@ -82,9 +79,8 @@ public:
 
     void require_ran(const LossRecord& l, const char* what) const {
         if (last_ != l.node || asked_ < 0 || &store_.losses[asked_] != &l)
-            throw UsageError(
-                what, ": the last forward pass was not for loss '", l.name,
-                "', or it or a backward pass after it failed; call forward with this loss first");
+            throw UsageError(what, ": the last pass was not for loss '", l.name,
+                             "', or failed; call forward");
     }
 
     /// Runs backward from the node of a loss down to, but excluding, node `past`. If a node throws in a pass of
@@ -92,16 +88,13 @@ public:
     template <class Quantity> void backward(const LossRecord& l, int past) {
         constexpr int q = Backward<T, Quantity>::quantity;
         if (q == 0 && store_.training && store_.all_columns == 0 && l.predicted == 0 && l.value == 0)
-            throw UsageError("backward: the loss '", l.name,
-                             "' has no position to learn from: every target is not_predicted (-1). Give "
-                             "targets, or leave this batch out");
+            throw UsageError("backward: every target of the loss '", l.name, "' is not_predicted (-1)");
         if constexpr (q == 1) {
             for (int id = past + 1; id <= l.node; ++id)
                 if (at(id).needed && !at(id).node->has_modulus())
-                    throw UsageError(
-                        "backward: node '", name(id),
-                        "' carries no modulus; write its backward as template <class Quantity> over "
-                        "Backward<T, Quantity>");
+                    throw UsageError("backward: node '", name(id),
+                                     "' carries no modulus; write its backward as "
+                                     "template <class Quantity>");
             enable_moduli();
         }
         const Scope scope(store_, q == 1);
@@ -110,7 +103,7 @@ public:
         store_.stopped_at[q] = past;
         if constexpr (q == 0) count(l, past);
         const auto run = [&](int id) {
-            if constexpr (q == 1) square_weights(at(id));
+            if constexpr (q == 1) square_weights(id);
             Backward<T, Quantity> pass(store_, id);
             try {
                 at(id).node->backward(pass);
@@ -139,15 +132,10 @@ public:
         store_.carried_back[q] = store_.forward_pass;
     }
 
-    /// A node that reads a sequence, or computes it within itself, and that the last backward pass has not run; or -1.
-    int left_out(int seq, int quantity) const {
-        for (int id = 0; id <= store_.stopped_at[quantity]; ++id) {
-            const auto& n = at(id);
-            if (n.needed && (std::find(n.input_seqs.begin(), n.input_seqs.end(), seq) != n.input_seqs.end() ||
-                             (store_.seqs[seq].internal && store_.seqs[seq].node == id)))
-                return id;
-        }
-        return -1;
+    /// Whether the last backward pass has not run all nodes that may add to the adjoint of a sequence.
+    bool left_out(int seq, int quantity) const {
+        const auto& s = store_.seqs[seq];
+        return s.node + (s.internal ? 0 : 1) <= store_.stopped_at[quantity];
     }
 
 private:
@@ -205,11 +193,12 @@ private:
         for (int id = first; id <= last; ++id) {
             auto& n = at(id);
             if (!n.needed) continue;
-            for (int i = n.first_mask; i < n.last_mask && !again; ++i) draw(store_.masks[i]);
-            if (!again)  // else the block before the first step holds the states that the pass began with
-                for_each_carried(
-                    id, [&](auto& s, int) { std::copy_n(s.carried, store_.batch * s.width, s.value); });
-            for_each_loss(id, [&](LossRecord& l) {
+            if (!again) {  // else the block before the first step holds the states that the pass began with
+                store_.of_node(store_.masks, id, [&](auto& m) { draw(m); });
+                for_each_carried(id,
+                                 [&](auto& s) { std::copy_n(s.carried, store_.batch * s.width, s.value); });
+            }
+            store_.of_node(store_.losses, id, [&](LossRecord& l) {
                 l.value = l.cross_entropy = std::numeric_limits<double>::quiet_NaN();
                 l.predicted = -1;
                 if (l.by_token) std::fill_n(l.by_token, store_.time * store_.batch, 0.0);
@@ -227,20 +216,16 @@ private:
         // Only now: until here the pass may fail, and would leave some layers a segment ahead of the others.
         for (int id = first; id <= last; ++id)
             if (at(id).needed)
-                for_each_carried(id, [&](auto& s, int i) {
-                    std::copy_n(store_.value(i, store_.time - 1), store_.batch * s.width, s.carried);
+                for_each_carried(id, [&](auto& s) {
+                    std::copy_n(s.value + store_.rows() * s.width, store_.batch * s.width, s.carried);
                 });
         last_ = last;
     }
 
-    template <class F> void for_each_loss(int id, F&& f) {
-        for (auto& l : store_.losses)
-            if (l.node == id) f(l);
-    }
-    // Calls f(record, index) for the sequences of a node that carry a state.
     template <class F> void for_each_carried(int id, F&& f) {
-        for (int i = at(id).first_seq; i < at(id).last_seq; ++i)
-            if (auto& s = store_.seqs[i]; s.carried) f(s, i);
+        store_.of_node(store_.seqs, id, [&](auto& s) {
+            if (s.carried) f(s);
+        });
     }
 
     void draw(MaskRecord<T>& m) const {
@@ -253,12 +238,13 @@ private:
                               m.value + group * part);
     }
 
-    void square_weights(const NodeRecord<T>& n) {
-        for (int u = n.first_units; u < n.last_units; ++u)
-            for (auto& s : store_.units[u].sources) {
+    void square_weights(int id) {
+        store_.of_node(store_.units, id, [&](auto& u) {
+            for (auto& s : u.sources) {
                 const auto& p = store_[s.weight];
                 for (Index i = 0; i < p.size(); ++i) s.squared[i] = p.value[i] * p.value[i];
             }
+        });
     }
 
     void enable_moduli() {

@@ -46,9 +46,9 @@ template <class F> void for_each_pattern(std::string_view list, F&& f) {
 
 /// See Graph::parameters.
 template <class T> Parameters<T> select(Store<T>& store, std::string_view pattern) {
-    const auto none = [&](std::string_view what) {
-        return UsageError("parameters: no name matches '", what,
-                          "'. There are: ", names_of(store.parameters));
+    const auto require_some = [&](bool found, std::string_view sought) {
+        if (!found)
+            throw UsageError("parameters: no name matches '", sought, "' of ", names_of(store.parameters));
     };
     std::vector<bool> chosen(store.parameters.size(), false);
     bool begun = false;
@@ -60,12 +60,12 @@ template <class T> Parameters<T> select(Store<T>& store, std::string_view patter
         bool found = false;
         for (std::size_t i = 0; i < chosen.size(); ++i)
             if (matches(one, store.parameters[i].name)) chosen[i] = takes, found = true;
-        if (!found) throw none(one);
+        require_some(found, one);
     });
     std::vector<Parameter<T>*> members;
     for (std::size_t i = 0; i < chosen.size(); ++i)
         if (chosen[i]) members.push_back(&store.parameters[i]);
-    if (members.empty()) throw none(pattern);
+    require_some(!members.empty(), pattern);
     return {store, std::move(members)};
 }
 
@@ -73,15 +73,14 @@ template <class T> Parameters<T> select(Store<T>& store, std::string_view patter
 template <class T> Weight<T> weight_named(Store<T>& store, std::string_view name) {
     for (int id = 0; id < store.parameters.count(); ++id)
         if (const auto& p = store.parameters[id]; p.name == name) return {id, p.rows, p.cols, store.serial};
-    select(store, name);  // throws with the list of names, unless the name holds a '*'
-    throw UsageError("parameter: '", name, "' is a pattern, expected one exact name");
+    throw UsageError("parameter: none is named '", name, "' of ", names_of(store.parameters));
 }
 
 /// See Graph::sequence.
 template <class T> Seq<T> sequence_named(const Store<T>& store, std::string_view name) {
     for (int id = 0; id < store.seqs.count(); ++id)
         if (const auto& s = store.seqs[id]; s.name == name) return {id, s.width, store.serial};
-    throw UsageError("sequence: none is named '", name, "'. There are: ", names_of(store.seqs));
+    throw UsageError("sequence: none is named '", name, "' of ", names_of(store.seqs));
 }
 
 }}}  // namespace isogloss::graph

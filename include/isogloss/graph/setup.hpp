@@ -19,27 +19,24 @@ namespace graph {
 template <class T> Weight<T> add_weight(Store<T>& store, const std::string& name, Index rows, Index cols,
                                         const Init& init, bool trained = true) {
     store.claim(name, "weight");
-    if (rows < 1 || cols < 1)
-        throw UsageError(
-            message("weight '", name, "': found shape [", rows, ", ", cols, "], expected at least [1, 1]"));
-    Parameter<T> p{.name = name, .rows = rows, .cols = cols, .trained = trained};
     const std::string who = message("weight '", name, "'");
+    require(who, "rows", rows, 1);
+    require(who, "cols", cols, 1);
+    Parameter<T> p{.name = name, .rows = rows, .cols = cols, .trained = trained};
     if (store.shared) {
         const Parameter<T>& known = store.shared->at(name, rows, cols);
         p.value = known.value;
         p.packed = known.packed, p.packed_transpose = known.packed_transpose;
         p.loan = known.loan;
     } else {
-        if (!init)
-            throw UsageError(who, ": found no initial values, expected a function such as uniform(0.1)");
+        if (!init) throw UsageError(who, ": found no initial values, expected some, as uniform(0.1)");
         p.value = store.arena.template take<T>({rows, cols}, who);
         const Random random(store.seed, stream_of(name));
         for (Index i = 0; i < rows; ++i)
             for (Index j = 0; j < cols; ++j) {
                 const double value = init(random, rows, cols, i, j);
-                if (!(std::abs(value) <= static_cast<double>(std::numeric_limits<T>::max())))
-                    throw UsageError(who, ": found the initial value ", value, " at row ", i, ", column ", j,
-                                     ", expected a finite number in the range of the graph's type");
+                constexpr double most = std::numeric_limits<T>::max();
+                require(who, "an initial value", value, -most, most);
                 p.value[i * cols + j] = static_cast<T>(value);
             }
     }
@@ -127,9 +124,7 @@ public:
 
     graph::Previous<T> previous(Seq<T> a) const {
         if (own(a).lead == 0)
-            fail("'", own(a).name,
-                 "' has no value before the first step; declare it with recurrent(), which carries it from "
-                 "the last pass");
+            fail("'", own(a).name, "' has no value before the first step; declare it with recurrent()");
         return {a};
     }
     graph::Current<T> current(Seq<T> a) const {
@@ -149,11 +144,12 @@ public:
     /// A dropout mask [groups, B, width] drawn once per training pass: 1/keep with probability keep,
     /// 2⁻³² to 1, else 0. In evaluation, and for keep = 1, no mask is active.
     Mask mask(const std::string& local, Index width, double keep, Index groups = 1) {
-        require_keep(keep);
+        require("keep", keep, 0x1p-32, 1);
         require("width of a mask", width, 1);
         require("groups of a mask", groups, 1);
         store_.claim(full(local), "mask");
         graph::MaskRecord<T> r{.name = full(local),
+                               .node = node_,
                                .width = width,
                                .groups = groups,
                                .keep = keep,
@@ -197,15 +193,11 @@ public:
     Logits<T> logits(Seq<T> hidden, Weight<T> table, Weight<T> bias = {}) {
         own(hidden), own(table);
         if (hidden.width != table.cols)
-            fail(message("the input has width ", hidden.width, " but the table '", store_[table].name,
-                         "' has width ", table.cols,
-                         ". Logits need equal widths; change the units of the layer below or ",
-                         "put a Linear node between."));
+            fail("the input has width ", hidden.width, " but the table '", store_[table].name, "' has width ",
+                 table.cols, "; put a Linear node between, or change the layer below");
         store_[table].used_by(node_);
         if (bias.id >= 0) {
-            if (bias.rows != 1 || bias.cols != table.rows)
-                fail("the bias '", own(bias).name, "' has shape [", bias.rows, ", ", bias.cols,
-                     "], expected [1, ", table.rows, "]: one number for each row of the table");
+            require_shape(bias, 1, table.rows);
             own(bias).used_by(node_);
         }
         store_.logits.push_back({name(), table.rows, hidden, table, bias, node_});
@@ -272,17 +264,11 @@ public:
         isogloss::require(who(), option, value, low, high);
     }
 
-    /// The same for the probability of keeping something in dropout, in [2⁻³², 1].
-    void require_keep(double keep, std::string_view option = "keep") const {
-        if (!(keep >= 0x1p-32 && keep <= 1))
-            fail("found ", option, " = ", detail::in_full(keep),
-                 ", expected the probability that something is kept, at least 2^-32 and at most 1");
-    }
-
-    /// The same for a size without a default: 0 means that it was not set.
-    void require_given(std::string_view option, Index value) const {
-        if (value == 0) fail("the option ", option, " is not set, expected at least 1: {.", option, " = …}");
-        require(option, value, 1);
+    /// Throws UsageError unless a weight given to the node has this shape.
+    void require_shape(Weight<T> w, Index rows, Index cols) const {
+        if (own(w).rows != rows || own(w).cols != cols)
+            fail("weight '", own(w).name, "' is [", w.rows, ", ", w.cols, "], expected [", rows, ", ", cols,
+                 "]");
     }
 
 private:
@@ -317,10 +303,7 @@ template <class T> Weight<T> UnitsBuilder<T>::weight(const std::string& name, In
 }
 
 template <class T> Weight<T> UnitsBuilder<T>::weight(Weight<T> shared, Index rows, Index cols) const {
-    setup_.own(shared);
-    if (shared.rows != rows || shared.cols != cols)
-        setup_.fail("weight '", setup_.name_of(shared), "' has shape [", shared.rows, ", ", shared.cols,
-                    "], expected [", rows, ", ", cols, "]");
+    setup_.require_shape(shared, rows, cols);
     return shared;
 }
 
@@ -342,8 +325,7 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
     if (mask.id >= 0 && store[mask].keep < 1) {
         const auto& m = store[mask];
         if (m.width != width || record.width % m.groups != 0)
-            setup_.fail("a mask of ", m.groups, " x ", m.width, " does not fit an input of width ", width,
-                        " into ", record.width, " units");
+            setup_.fail("mask '", m.name, "' does not fit an input of width ", width, " into its units");
         source.mask = mask;
         if (setup_.gradients()) source.masked = setup_.scratch({store.capacity_rows(), width});
     }

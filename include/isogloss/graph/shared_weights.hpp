@@ -56,7 +56,7 @@ public:
                 continue;
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
                 throw NumericError("packed_weights: the weight '", name, "' is ", p.value[bad], " at row ",
-                                   bad / p.cols, ", column ", bad % p.cols, "; expected finite numbers");
+                                   bad / p.cols, ", column ", bad % p.cols);
             if (!packed_) packed_ = std::make_shared<Packed>();
             const Index bytes = graph::PackedMatrix<T>::bytes(precision, matrix.height(), matrix.width());
             auto* const memory =
@@ -78,20 +78,12 @@ public:
     /// Seed of the graph whose weights these are.
     std::uint64_t seed() const { return seed_; }
 
-    /// The weight of a given name and shape, without a gradient. Throws UsageError that lists the names, or gives
-    /// the actual shape.
+    /// The weight of a given name and shape, without a gradient. Throws UsageError that lists the names.
     const Parameter<T>& at(const std::string& name, Index rows, Index cols) const {
-        for (const auto& p : weights_) {
-            if (p.name != name) continue;
-            if (p.rows == rows && p.cols == cols) return p;
-            throw UsageError("weight '", name, "': found shape [", rows, ", ", cols, "], expected [", p.rows,
-                             ", ", p.cols,
-                             "], that of the shared weight; build the graph as the one that shares it");
-        }
-        throw UsageError(
-            "weight '", name, "': no shared weight has this name. There are: ", graph::names_of(weights_),
-            ". Name nodes and weights as in the graph that shares them, and call shared_weights() ",
-            "when that graph is complete");
+        for (const auto& p : weights_)
+            if (p.name == name && p.rows == rows && p.cols == cols) return p;
+        throw UsageError("weight '", name, "' [", rows, ", ", cols, "] is not one of the shared weights ",
+                         graph::names_of(weights_), "; build the graph as the one that shares them");
     }
 
 private:

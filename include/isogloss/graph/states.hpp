@@ -41,7 +41,7 @@ public:
     void copy(std::span<const Index> from) {
         if (std::ssize(from) > store_.capacity.batch)
             throw UsageError("copy: found ", from.size(), " columns, expected at most ",
-                             store_.capacity.batch, ", the capacity of the graph");
+                             store_.capacity.batch);
         for (const Index column : from) require_column("copy", column);
         std::vector<T> before;
         for_each([&](auto& s) {
@@ -74,16 +74,13 @@ public:
     /// Throws UsageError for states of other layers or of another capacity.
     void restore(const Carried<T>& states) {
         std::size_t i = 0;
+        bool fits = true;
         for_each([&](auto& s) {
-            const Index found = i < states.values.size() ? std::ssize(states.values[i]) : 0;
-            if (i == states.values.size() || found != size(s))
-                throw UsageError("restore: the states do not fit this graph at '", s.name, "': found ", found,
-                                 " numbers, expected [", store_.capacity.batch, ", ", s.width,
-                                 "]; take them from a graph of the same layers and capacity");
+            fits = fits && i < states.values.size() && std::ssize(states.values[i]) == size(s);
             ++i;
         });
-        if (i != states.values.size())
-            throw UsageError("restore: found ", states.values.size(), " states, expected ", i);
+        if (!fits || i != states.values.size())
+            throw UsageError("restore: the states are those of other layers or of another capacity");
         i = 0;
         for_each([&](auto& s) { std::ranges::copy(states.values[i++], s.carried); });
     }

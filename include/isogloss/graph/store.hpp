@@ -58,6 +58,7 @@ struct Published {
 
 template <class T> struct MaskRecord {
     std::string name;
+    int node = -1;
     Index width = 0, groups = 1;
     double keep = 1;
     std::uint32_t stream = 0;
@@ -145,6 +146,11 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     std::unordered_map<std::string, const char*> names;  // every name in use, and what it names
     std::vector<std::string> claimed;                    // the same in order
 
+    /// Calls f for those of some records that a node has made.
+    template <class Records, class F> static void of_node(Records& records, int node, F&& f) {
+        for (auto& r : records)
+            if (r.node == node) f(r);
+    }
     Index rows() const { return time * batch; }
     /// Whether a quantity was carried backward after the last forward pass: adjoints and values belong together.
     bool carried(int quantity) const { return forward_pass > 0 && carried_back[quantity] == forward_pass; }
@@ -171,8 +177,7 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     template <class H> void require_own(const H& h, std::string_view who = {}) const {
         if (h.id >= 0 && h.graph == serial) return;
         throw UsageError(who, who.empty() ? "" : ": ", "the ", H::kind, " handle ",
-                         h.id < 0 ? "is empty; use the one returned when it was made"
-                                  : "belongs to another graph; handles serve only the graph that gave them");
+                         h.id < 0 ? "is empty" : "belongs to another graph");
     }
 
     /// What nodes have published as records of type R, in order of creation.
@@ -194,12 +199,11 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     void claim(const std::string& name, const char* kind) {
         if (!is_name(name))
             throw UsageError(kind, " name ", in_quotes(name),
-                             ": a name is UTF-8 of at least one character, with no blank, control "
-                             "character, '*' or '/' in it, and not '__metadata__', so that files can "
-                             "hold it");
+                             ": expected UTF-8 that a file can hold as a name, ",
+                             "without blanks, control characters, '*' and '/'");
         if (const auto known = names.find(name); known != names.end())
-            throw UsageError(kind, " '", name, "': the name is already that of a ", known->second,
-                             " in this graph. Names are unique; to share a parameter pass its handle again.");
+            throw UsageError(kind, " '", name, "': the name is that of a ", known->second,
+                             " already; to share a parameter pass its handle again");
         claimed.push_back(name);  // first, so that what is rolled back is never more than what was claimed
         names.emplace(name, kind);
     }
@@ -211,8 +215,7 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     }
 
     int add_seq(const std::string& name, Index width, bool carried, int node) {
-        if (width < 1)
-            throw UsageError("sequence '", name, "': found width ", width, ", expected at least 1");
+        require(message("sequence '", name, "'"), "width", width, 1);
         SeqRecord<T> r{.name = name, .width = width, .lead = carried ? 1 : 0, .node = node};
         r.value = take_seq(r);
         if (gradients) r.adjoint[0] = take_seq(r);

@@ -37,11 +37,9 @@ struct ExpectedCounts {
 
     /// Throws UsageError unless these are counts for a model of this size.
     void require_size(Index states_, Index symbols_) const {
-        if (states != states_ || symbols != symbols_ ||
-            std::ssize(numbers) != states * (1 + states + symbols) + 1)
-            throw UsageError("hmm: found counts of ", states, " states and ", symbols, " symbols, ",
-                             numbers.size(), " numbers, expected ", states_, " states and ", symbols_,
-                             " symbols, ", states_ * (1 + states_ + symbols_) + 1, " numbers");
+        if (states != states_ || symbols != symbols_)
+            throw UsageError("hmm: found counts of ", states, " states and ", symbols, " symbols, expected ",
+                             states_, " and ", symbols_);
     }
 };
 
@@ -74,7 +72,7 @@ public:
             for (Index t = 0; t < std::ssize(list_[k]); ++t)
                 if (const Token s = (*this)[k][t]; s >= symbols || s < not_predicted)
                     throw DataError("hmm: found symbol ", s, " at position ", t, " of sequence ", number(k),
-                                    ", expected 0 to ", symbols - 1, ", or -1 where it is missing");
+                                    ", expected -1 to ", symbols - 1);
     }
 
 private:
@@ -87,9 +85,7 @@ namespace detail {
 /// Throws NumericError for a symbol whose probability c, given those before it, is 0 or not a number.
 [[noreturn]] inline void refuse_probability(double c, Token symbol, Index position, Index sequence) {
     throw NumericError("hmm: symbol ", symbol, " at position ", position, " of sequence ", sequence,
-                       " has probability ", c,
-                       " under the model: no path of states emits it; give emissions ",
-                       "a prior above 0, or put no 0 into the matrices");
+                       " has probability ", c, "; give emissions a prior above 0");
 }
 
 }  // namespace detail

@@ -134,8 +134,7 @@ public:
         const Index N = states(), A = symbols();
         if (std::ssize(initial) != N || std::ssize(transition) != N * N || std::ssize(emission) != N * A)
             throw UsageError("hmm: found ", initial.size(), ", ", transition.size(), " and ", emission.size(),
-                             " numbers of initial, transition and emission, expected ", N, ", ", N * N,
-                             " and ", N * A);
+                             " numbers, expected [N], [N, N] and [N, A]");
         require_rows("initial", initial, N);
         require_rows("transition", transition, N);
         require_rows("emission", emission, A);
@@ -177,9 +176,9 @@ public:
         if (const Index size = std::ssize(counts.numbers),
             bad = kernel::first_non_finite(size, counts.numbers.data());
             bad < size)
-            throw NumericError("hmm: found ", counts.numbers[bad], " as number ", bad,
-                               " of the expected counts, expected finite ones; the model is unchanged. If a ",
-                               "probability of a transition is near 1e-300, set it to 0, or to more");
+            throw NumericError("hmm: expected count ", bad, " is ", counts.numbers[bad],
+                               "; if a transition has ",
+                               "a probability near 1e-300, set it to 0, or to more");
         normalise(initial_, counts.starts(), N);
         normalise(transition_, moves, N);
         const double* const emits = counts.emissions();
@@ -315,8 +314,7 @@ private:
             const auto begin = p.begin() + row * width;
             const double sum = std::accumulate(begin, begin + width, 0.0);
             if (!(*std::min_element(begin, begin + width) >= 0 && std::abs(sum - 1) <= 1e-3))
-                throw DataError("hmm: row ", row, " of `", what, "` holds ",
-                                *std::min_element(begin, begin + width), " and sums to ", sum,
+                throw DataError("hmm: row ", row, " of `", what, "` sums to ", sum,
                                 ", expected numbers of at least 0 that sum to 1");
         }
     }

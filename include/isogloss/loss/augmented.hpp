@@ -20,7 +20,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// Options   alpha        weight of the soft term, ≥ 0
 ///           gamma        sets α = γ τ, ≥ 0; default 0.65 if none of the three is set
 ///           beta         weight of the mixture (6.1), 0 to 1; set at most one of alpha, gamma, beta
-///           temperature  τ > 0, default 20; 1/τ and c/τ lie within the range of T
+///           temperature  τ, 1e-30 to 1e30, default 20; c/τ is at most 1e30
 ///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
 ///                        constant, which with a tied table can diverge, see docs/surprises.md.
 ///                        If E is not trained, ỹ is constant in any case
@@ -54,8 +54,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         const Weight<T> table = s.table(o);
         if (!s.is_looked_up(table))
             s.fail("the head's matrix '", s.name_of(table),
-                   "' is not an embedding table; pass the embedding table as the ",
-                   "third input, add<AugmentedLoss>(name, options, logits, targets, E)");
+                   "' is no embedding table; pass that as third input");
         return setup(s, o, y, table);
     }
 
@@ -124,11 +123,9 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
 private:
     void weigh(Setup<T>& s, Index vocabulary) {
         const double tau = options.temperature;
-        s.require("temperature", tau, Exclusive{0});
+        s.require("temperature", tau, 1e-30, 1e30);
         if (options.alpha.has_value() + options.gamma.has_value() + options.beta.has_value() > 1)
-            s.fail(
-                "found more than one of alpha, gamma and beta; set one: alpha = gamma * temperature, beta "
-                "mixes as in eq. (6.1)");
+            s.fail("found more than one of alpha, gamma and beta");
         if (options.beta) {
             const double beta = *options.beta;
             s.require("beta", beta, 0, 1);
@@ -142,11 +139,7 @@ private:
             s.require("gamma", gamma, 0);
             soft = gamma * tau;
         }
-        const T inverse = static_cast<T>(1 / tau), slope = static_cast<T>(soft / tau);
-        if (!(inverse >= std::numeric_limits<T>::min()) || !std::isfinite(inverse) || !std::isfinite(slope))
-            s.fail("found temperature = ", tau, " and a soft term of weight ", soft,
-                   "; expected 1 / temperature, and the weight times that, within the range of the graph's "
-                   "scalar type");
+        s.require("the weight of the soft term / temperature", soft / tau, 0, 1e30);
         // As a difference of logarithms the divergence has an error of some roundings of T.
         careful_ = soft * double(std::numeric_limits<T>::epsilon()) > 1e-5;
     }

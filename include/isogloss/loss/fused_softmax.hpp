@@ -69,11 +69,8 @@ public:
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, TargetWords<T> words = {},
                   const std::function<void(BlockMemory<T>&, Index rows)>& own = {}) {
         if (y.vocabulary != o.vocabulary)
-            s.fail("the logits have a vocabulary of ", o.vocabulary, " but the targets '", s.name_of(y),
-                   "' one of ", y.vocabulary, "; they must agree");
-        if (words.table.id >= 0 && words.table.rows != o.vocabulary)
-            s.fail("the table '", s.name_of(words.table), "' has ", words.table.rows,
-                   " rows, expected one per word: ", o.vocabulary);
+            s.fail("the logits have a vocabulary of ", o.vocabulary, ", the targets one of ", y.vocabulary);
+        if (words.table.id >= 0) s.require_shape(words.table, o.vocabulary, words.table.cols);
         logits_ = o, targets_ = y, hidden_ = s.hidden(o);
         states_.table = s.table(o), words_.table = words.table;
         has_words_ = words.table.id >= 0;

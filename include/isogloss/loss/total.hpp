@@ -25,11 +25,8 @@ template <class T> struct TotalLoss {
         parts = {a, b, more...};
         auto& w = options.weights;
         if (w.empty()) w.assign(parts.size(), 1);
-        if (w.size() != parts.size())
-            s.fail("found ", w.size(), " weights for ", parts.size(),
-                   " losses, expected one for each, or none for all 1");
-        for (const double weight : w)
-            if (!std::isfinite(weight)) s.fail("found weight ", weight, ", expected a finite number");
+        if (w.size() != parts.size()) s.fail("found ", w.size(), " weights for ", parts.size(), " losses");
+        for (const double weight : w) s.require("weight", weight, -1e300, 1e300);
         l = s.loss(false);
         for (std::size_t k = 0; k < parts.size(); ++k) s.part(l, parts[k], w[k]);
         return l;

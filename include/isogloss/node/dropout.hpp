@@ -25,7 +25,7 @@ template <class T> struct Dropout {
     Seq<T> setup(Setup<T>& s, Seq<T> in) {
         x = in;
         y = s.sequence("y", x.width);
-        s.require_keep(options.keep);
+        s.require("keep", options.keep, 0x1p-32, 1);
         if (options.variational) mask = s.mask("mask", x.width, options.keep);
         else if (options.keep < 1 && s.gradients())
             steps = s.scratch({s.capacity().time, s.capacity().batch, x.width});

@@ -32,10 +32,8 @@ template <class T> struct Embedding {
     T* word_scale = nullptr;  // [T, B]
 
     Seq<T> setup(Setup<T>& s, Tokens tokens, Weight<T> E) {
-        if (E.rows != tokens.vocabulary)
-            s.fail("the table '", s.name_of(E), "' has ", E.rows, " rows but '", s.name_of(tokens),
-                   "' has a vocabulary of ", tokens.vocabulary, "; a table needs one row per word");
-        s.require_keep(options.keep_words, "keep_words");
+        s.require_shape(E, tokens.vocabulary, E.cols);
+        s.require("keep_words", options.keep_words, 0x1p-32, 1);
         x = tokens;
         table = E;
         s.read(x);

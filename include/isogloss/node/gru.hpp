@@ -37,7 +37,7 @@ template <class T> struct Gru {
     Seq<T> h, reset;
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
-        s.require_given("units", options.units);
+        s.require("units", options.units, 1);
         const Index n = options.units;
         dropout.setup(s, options.keep, options.scheme, x.width, n, 2);
         if (options.scheme == DropoutScheme::gal) {

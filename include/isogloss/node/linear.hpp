@@ -21,7 +21,7 @@ template <class T> struct Linear {
     Units<T> z;
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
-        s.require_given("units", options.units);
+        s.require("units", options.units, 1);
         auto units = s.units("z", options.units).init(options.init).from("W", x);
         if (options.bias) units.bias("b");
         z = units;

@@ -35,7 +35,7 @@ template <class T> struct Lstm {
     T* dc = nullptr;  // [B, n]: adjoint of the current step's c
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
-        s.require_given("units", options.units);
+        s.require("units", options.units, 1);
         const Index n = options.units;
         dropout.setup(s, options.keep, options.scheme, x.width, n, 4);
         h = s.recurrent("h", n);

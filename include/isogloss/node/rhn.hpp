@@ -40,7 +40,7 @@ template <class T> struct Rhn {
     Array<Seq<T>> s;  // s_1 … s_D; s_D is carried over
 
     Seq<T> setup(Setup<T>& u, Seq<T> x) {
-        u.require_given("units", options.units);
+        u.require("units", options.units, 1);
         const Index n = options.units;
         u.require("depth", options.depth, 1, most_depth);
         dropout.setup(u, options.keep, options.scheme, x.width, n, 2);

@@ -27,7 +27,7 @@ template <class T> struct Rnn {
     Seq<T> h;
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
-        s.require_given("units", options.units);
+        s.require("units", options.units, 1);
         const Index n = options.units;
         dropout.setup(s, options.keep, options.scheme, x.width, n, 1);
         h = s.recurrent("h", n);

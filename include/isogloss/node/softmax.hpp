@@ -22,7 +22,7 @@ template <class T> struct Softmax {
     Options options;
 
     Logits<T> setup(Setup<T>& s, Seq<T> h) {
-        s.require_given("vocabulary", options.vocabulary);
+        s.require("vocabulary", options.vocabulary, 1);
         const auto W = s.weight("W", options.vocabulary, h.width, options.init);
         const auto b = options.bias ? s.weight("b", 1, options.vocabulary, constant(0)) : Weight<T>{};
         return s.logits(h, W, b);
@@ -52,10 +52,8 @@ template <class T> struct TiedSoftmax {
 
     Logits<T> setup(Setup<T>& s, Seq<T> h, Weight<T> E) {
         if (h.width != E.cols && !options.projection)
-            s.fail("the input has width ", h.width, " but the embedding table '", s.name_of(E),
-                   "' has width ", E.cols,
-                   ".\n     A tied softmax needs equal widths; set the units of the layer below to ", E.cols,
-                   ", or set TiedSoftmax{.projection = true}.");
+            s.fail("the input has width ", h.width, ", the table '", s.name_of(E), "' ", E.cols,
+                   "; set the units of the layer below to that, or {.projection = true}");
         if (options.projection) {
             projected = s.units("projected", E.cols).init(options.init).from("P", h);
             s.open(*projected);

@@ -119,8 +119,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         draw_edges(s);
         const Index N = options.units, E = record.edges.count();
         if (!options.frequencies.empty() && std::ssize(options.frequencies) != x.vocabulary)
-            s.fail("found ", options.frequencies.size(), " frequencies for ", x.vocabulary,
-                   " symbols, expected one for each, or none for equal ones");
+            s.fail("found ", options.frequencies.size(), " frequencies for ", x.vocabulary, " symbols");
         const SparseStart values(options, record.edges, leak);
         if constexpr (gated) {
             tau = s.weight("tau", x.vocabulary, N + E, values);
@@ -220,7 +219,7 @@ private:
     const Edges& edges() const { return record.edges; }
 
     void draw_edges(Setup<T>& s) {
-        s.require_given("units", options.units);
+        s.require("units", options.units, 1);
         s.require("edges", options.edges, 1, options.units);
         if (options.longest != 0) s.require("longest", options.longest, 1);
         s.require("spread", options.spread, 0);

@@ -23,8 +23,8 @@ template <class T> struct Sum {
         inputs = {a, b, more...};
         for (const Seq<T>& input : inputs)
             if (input.width != a.width)
-                s.fail("'", s.name_of(a), "' has width ", a.width, ", '", s.name_of(input), "' has width ",
-                       input.width, "; only sequences of equal width can be added");
+                s.fail("'", s.name_of(a), "' has width ", a.width, ", '", s.name_of(input), "' ",
+                       input.width);
         return y = s.sequence("y", a.width);
     }
     void forward(Forward<T>& p) {

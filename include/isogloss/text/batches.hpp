@@ -95,14 +95,12 @@ public:
         length_ = predictions_ / capacity_.batch;
         if (options_.tail == Tail::pad && predictions_ % capacity_.batch > 0) ++length_;
         if (length_ < 1)
-            throw DataError(source_, ": ", n, " tokens make ", std::max<Index>(predictions_, 0),
-                            " predictions, too few for ", capacity_.batch,
-                            " columns of 1 step; use a longer text",
-                            predictions_ > 0 ? ", fewer columns or Tail::pad" : "");
+            throw DataError(source_, ": ", n, " tokens are too few for ", capacity_.batch,
+                            " columns; use a longer text, fewer columns or Tail::pad");
         for (Index at = 0; at < length_; ++count_) at += steps(count_, at);
         if (options_.start > count_)
-            throw DataError(source_, ": cannot start with batch ", options_.start, ": there are only ",
-                            count_, "; is it the same text, capacity, seed and epoch as before?");
+            throw DataError(source_, ": found start = ", options_.start, " of ", count_,
+                            " batches; is it the ", "same text, capacity, seed and epoch as before?");
         const Index most = bytes_of<DataError>(
             source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));
         within_memory<DataError>(source_, most, [&] {
@@ -225,8 +223,8 @@ private:
     // A file mapped without verifying may hold anything; the cost of one comparison per token is negligible.
     const Token& checked(const Token& token) const {
         if (token >= 0 && token < types_) return token;
-        throw DataError(source_, ": token ", &token - tokens_.data(), " is ", token,
-                        ", outside the vocabulary of ", types_, " types");
+        throw DataError(source_, ": token ", &token - tokens_.data(), " is ", token, ", of ", types_,
+                        " types");
     }
 
     std::span<const Token> tokens_;

@@ -60,8 +60,7 @@ public:
         if (tokens.empty()) throw DataError(source, ": there are no tokens; expected at least one");
         for (std::size_t i = 0; i < tokens.size(); ++i)
             if (tokens[i] < 0 || tokens[i] >= vocabulary_size)
-                throw DataError(source, ": token ", i, " is ", tokens[i], ", outside the vocabulary of ",
-                                vocabulary_size, " types");
+                throw DataError(source, ": token ", i, " is ", tokens[i], ", of ", vocabulary_size, " types");
         return Corpus(std::move(tokens), vocabulary_size, {}, std::move(source));
     }
 
@@ -88,8 +87,7 @@ public:
         auto file = std::make_shared<const TokenFile>(token_path, vocabulary, options.verify);
         Corpus corpus;
         corpus.tokens_ = file->tokens();
-        if (corpus.tokens_.empty())
-            throw DataError("'", token_path, "': there are no tokens; expected at least one");
+        if (corpus.tokens_.empty()) throw DataError("'", token_path, "': there are no tokens");
         corpus.info_ = file->info();
         corpus.owner_ = std::move(file);
         corpus.types_ = vocabulary.size();
@@ -112,8 +110,7 @@ public:
     /// Throws DataError unless it fits.
     void require_fits(const Vocabulary& vocabulary) const {
         if (!fits(vocabulary))
-            throw DataError("'", source_, "' was read with another vocabulary, of ", types_,
-                            " types; found one of ", vocabulary.size());
+            throw DataError("'", source_, "' was read with another vocabulary, of ", types_, " types");
     }
     /// Number of `unk` tokens; 0 from bare tokens, for which it is unknown.
     Index unknowns() const { return info_.unknowns; }
@@ -129,8 +126,7 @@ public:
     /// 0 ≤ first < last ≤ size(), and for another vocabulary.
     Corpus part(Index first, Index last, const Vocabulary& vocabulary) const {
         if (first < 0 || first >= last || last > size())
-            throw DataError(source_, ": tokens ", first, " to ", last,
-                            " were requested, expected 0 <= first < last <= ", size());
+            throw DataError(source_, ": found the part from ", first, " to ", last, " of ", size());
         require_fits(vocabulary);
         Corpus c = *this;
         c.tokens_ = tokens_.subspan(first, last - first);
@@ -185,8 +181,7 @@ private:
             flush();
         }
         if (!any)
-            throw DataError(lines.name(), ": the text is empty: no words in its ", lines.line(),
-                            " lines, and line ends are no tokens");
+            throw DataError(lines.name(), ": the text is empty: no words in its ", lines.line(), " lines");
         return unknowns;
     }
 

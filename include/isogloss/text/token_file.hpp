@@ -99,27 +99,21 @@ class TokenFile {
 public:
     /// Maps `path`; with `verify` false the tokens are not checked.
     TokenFile(const std::string& path, const Vocabulary& vocabulary, bool verify) : file_(path) {
-        const auto refuse = [&path](const auto&... what) { throw FileError("'", path, "' ", what...); };
         const detail::TokenFileHeader expected;
         detail::TokenFileHeader h;
         const auto bytes = static_cast<std::uint64_t>(file_.bytes());
         if (bytes > 0)
             std::memcpy(static_cast<void*>(&h), file_.data(), std::min<std::uint64_t>(sizeof h, bytes));
-        if (bytes < sizeof h.magic || h.magic != expected.magic)
-            refuse("is not a token file; make one from a text with Corpus::encode");
-        if (bytes < sizeof h || h.header_checksum != h.hash() || (bytes - sizeof h) % sizeof(Token) != 0 ||
-            h.tokens != (bytes - sizeof h) / sizeof(Token))
-            refuse("is damaged: its header does not match its checksum or its ", bytes, " bytes");
-        if (h.order != expected.order || h.version != expected.version)
-            refuse("is a token file of version ", h.version,
-                   ", or of the other byte order; this library reads version ", expected.version,
-                   "; encode the text here");
+        if (bytes < sizeof h || h.magic != expected.magic || h.order != expected.order ||
+            h.version != expected.version || h.header_checksum != h.hash() ||
+            (bytes - sizeof h) % sizeof(Token) != 0 || h.tokens != (bytes - sizeof h) / sizeof(Token))
+            throw FileError("'", path, "' is no token file of version ", expected.version,
+                            " and this byte order, ",
+                            "or it is damaged; make one from a text with Corpus::encode");
         if (h.vocabulary_size != static_cast<std::uint64_t>(vocabulary.size()) ||
             h.vocabulary_checksum != vocabulary.checksum())
             throw DataError("'", path, "' was made with another vocabulary, of ", h.vocabulary_size,
-                            " types (checksum ", file::hex16(h.vocabulary_checksum), "); this one has ",
-                            vocabulary.size(), " (", file::hex16(vocabulary.checksum()),
-                            "); encode the text again");
+                            " types; this one has ", vocabulary.size(), "; encode the text again");
         info_ = {static_cast<Index>(h.tokens), static_cast<Index>(h.unknowns), static_cast<Index>(h.lines),
                  h.checksum};
         if (verify) check(vocabulary.size());
@@ -145,8 +139,8 @@ private:
             inside = inside && std::ranges::all_of(some, [types](Token t) { return t >= 0 && t < types; });
         }
         if (hash.value() != info_.checksum || !inside)
-            throw FileError("'", file_.path(), "' is damaged: the tokens ",
-                            inside ? "do not match their checksum" : "are not all within the vocabulary");
+            throw FileError("'", file_.path(),
+                            "' is damaged: its tokens do not match checksum or vocabulary");
     }
 
     file::MappedFile file_;

@@ -27,33 +27,6 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
 namespace detail {
 
-/// The lines `key<TAB>value` of a saved vocabulary, one by one. Every error message names the line.
-struct SavedLines {
-    std::string_view left;
-    const std::string& name;
-    Index line = 0;
-
-    std::pair<std::string_view, std::string_view> next() {
-        ++line;
-        const auto end = left.find('\n');
-        if (end == std::string_view::npos) refuse("the text ends; it is truncated");
-        const std::string_view all = left.substr(0, end), key = all.substr(0, all.find('\t'));
-        left.remove_prefix(end + 1);
-        return {key, all.substr(std::min(key.size() + 1, all.size()))};
-    }
-    /// The value of the next line, whose key must be `key`.
-    std::string_view value(const char* key) {
-        const auto [found, value] = next();
-        if (found != key) refuse("found ", in_quotes(found), ", expected '", key, "'");
-        return value;
-    }
-    /// Throws DataError "name:line: what".
-    template <class... Parts> [[noreturn]] void refuse(Parts... what) const {
-        throw DataError(place(), ": ", what...);
-    }
-    std::string place() const { return name + ":" + std::to_string(line); }
-};
-
 /// The number in `digits`; -1 if there is none.
 inline std::int64_t number_in(std::string_view digits) {
     std::int64_t n = -1;
@@ -146,28 +119,35 @@ public:
     /// Reads what to_text wrote, exactly; `name` denotes it in messages. Throws DataError with the
     /// line for anything else.
     static Vocabulary from_text(std::string_view written, const std::string& name = "vocabulary") {
-        detail::SavedLines in{written, name};
-        if (!written.starts_with("isogloss-vocabulary\t"))
-            throw DataError(name,
-                            ":1: this is not a vocabulary; expected the line 'isogloss-vocabulary<TAB>1'");
-        if (const auto version = in.value("isogloss-vocabulary"); version != "1")
-            in.refuse("found version ", in_quotes(version), ", this library reads version 1");
+        Index line = 0;
+        const auto refuse = [&](const char* what) { throw DataError(name, ":", line + 1, ": ", what); };
+        if (!written.starts_with("isogloss-vocabulary\t1\n")) refuse("this is no vocabulary of version 1");
+        // Whatever else is damaged shows in the end: the text is not that of the vocabulary read from it.
+        std::string_view left = written;
+        const auto next = [&] {
+            const std::string_view all = left.substr(0, left.find('\n')), key = all.substr(0, all.find('\t'));
+            left.remove_prefix(std::min(all.size() + 1, left.size()));
+            ++line;
+            return std::pair(key, all.substr(std::min(key.size() + 1, all.size())));
+        };
+        const auto value = [&] { return next().second; };
+        next();
         Vocabulary v;
         VocabularyOptions options;
-        options.level = in.value("level") == "word" ? Level::word : Level::character;
-        options.eos_per_line = in.value("eos_per_line") == "true";
-        options.unk = detail::unescaped(in.value("unk"));
-        options.eos = detail::unescaped(in.value("eos"));
-        v.options_ = detail::with_spellings(options, in.place());
-        for (std::int64_t types = detail::number_in(in.value("types")); types > 0; --types) {
-            const auto [spelling, count] = in.next();
-            v.append(detail::unescaped(spelling), detail::number_in(count), in.place());
+        options.level = value() == "word" ? Level::word : Level::character;
+        options.eos_per_line = value() == "true";
+        options.unk = detail::unescaped(value());
+        options.eos = detail::unescaped(value());
+        v.options_ = detail::with_spellings(options, name);
+        next();  // how many types there are
+        while (!left.empty()) {
+            const auto [spelling, count] = next();
+            v.append(detail::unescaped(spelling), detail::number_in(count), message(name, ":", line));
         }
         v.finish(name);
         if (const std::string ours = v.to_text(); ours != written) {
-            const auto differ = std::ranges::mismatch(ours, written).in1;
-            in.line = 1 + std::count(ours.begin(), differ, '\n');
-            in.refuse("this is not what a vocabulary writes; it is damaged, or was edited");
+            line = std::count(ours.begin(), std::ranges::mismatch(ours, written).in1, '\n');
+            refuse("this is not what a vocabulary writes; it is damaged, or was edited");
         }
         return v;
     }
@@ -283,17 +263,15 @@ public:
 private:
     // Adds one type. Refuses a word that no text can contain and a duplicate.
     void append(std::string_view word, std::int64_t count, const std::string& where) {
-        const auto refuse = [&](const char* what) { throw DataError(where, ": ", in_quotes(word), what); };
         const bool words = options_.level == Level::word,
                    special = word == options_.unk || word == options_.eos;
         if (word.empty() || bad_byte(word) || (words && std::ranges::any_of(word, detail::is_space)) ||
-            (!words && !special && isogloss::detail::utf8_length(word) != word.size()))
-            refuse(words ? " is not a word: expected valid UTF-8 without white space and NUL"
-                         : " is not one character of valid UTF-8");
-        if (count < 0 || count > std::numeric_limits<std::int64_t>::max() - total_)
-            refuse(" has a count that is negative or too large");
-        if (index_.insert(word) != static_cast<Index>(counts_.size()))
-            refuse(" appears twice; the words of a vocabulary must differ");
+            (!words && !special && isogloss::detail::utf8_length(word) != word.size()) || count < 0 ||
+            count > std::numeric_limits<std::int64_t>::max() - total_ ||
+            index_.insert(word) != static_cast<Index>(counts_.size()))
+            throw DataError(where, ": found ", in_quotes(word), " ", count, " times, expected distinct ",
+                            words ? "words, without white space," : "characters",
+                            " of valid UTF-8, 0 times or more");
         counts_.push_back(count);
         total_ += count;
     }
@@ -302,17 +280,13 @@ private:
         unk_ = options_.unk.empty() ? -1 : index_.find(options_.unk);
         eos_ = index_.find(options_.eos);
         if (options_.eos_per_line && eos_ < 0)
-            throw DataError(where, ": each line end is to be a token, but ", in_quotes(options_.eos),
-                            " is not among the ", size(),
-                            " types; name the right one in the option eos, or set eos_per_line = false");
+            throw DataError(where, ": there is no ", in_quotes(options_.eos), " among the ", size(),
+                            " types for line ends; name one in the option eos, or set eos_per_line = false");
     }
     static void require_line(std::string_view line) {
-        if (const auto bad = bad_byte(line))
-            throw DataError("line to encode: ",
-                            file::detail::describe_bad_byte(line, *bad, static_cast<Index>(*bad)));
-        if (line.find('\n') != std::string_view::npos)
-            throw DataError(
-                "line to encode: there is a line feed in it; encode takes one line, without its end");
+        if (bad_byte(line) || line.find('\n') != std::string_view::npos)
+            throw DataError("line to encode: found ", in_quotes(line),
+                            ", expected UTF-8 without NUL and line feed");
     }
     Index translate(std::string_view line, std::vector<Token>& out, const file::LineReader* lines,
                     bool line_end) const {
@@ -338,10 +312,8 @@ private:
     Token unknown(std::string_view word, const file::LineReader* lines) const {
         if (unk_ >= 0) return unk_;
         const std::string where = lines ? message(lines->name(), ":", lines->line(), ": ") : "";
-        throw DataError(where, in_quotes(word), " is not among the ", size(),
-                        " types of the vocabulary, which has no type for unknown words; build it with one "
-                        "(option unk) or on a text that has this ",
-                        options_.level == Level::word ? "word" : "character");
+        throw DataError(where, in_quotes(word), " is not among the ", size(), " types of the vocabulary, ",
+                        "which has no type for unknown words; build it with one (option unk)");
     }
 
     Token checked(Token token) const {
@@ -351,8 +323,7 @@ private:
     }
     Token special(Token token, const char* what, const std::string& name) const {
         if (token < 0)
-            throw DataError("the vocabulary of ", size(), " types has no ", what, " (", in_quotes(name),
-                            "); build it with one, or ask has_unk() and has_eos() first");
+            throw DataError("the vocabulary of ", size(), " types has no ", what, " ", in_quotes(name));
         return token;
     }
 

@@ -40,14 +40,12 @@ namespace detail {
 /// `where`, for spellings of `unk` and `eos` that are equal or that no text can contain.
 inline VocabularyOptions with_spellings(VocabularyOptions options, const std::string& where) {
     if (options.eos.empty()) options.eos = options.level == Level::word ? "<eos>" : "\n";
-    if (options.unk == options.eos)
-        throw DataError(where, ": unknown words and line ends are both spelled ", in_quotes(options.eos),
-                        "; give them two names");
-    for (const std::string& name : {options.unk, options.eos}) {
-        if (bad_byte(name) || (options.level == Level::word && std::ranges::any_of(name, detail::is_space)))
-            throw DataError(where, ": ", in_quotes(name), " cannot stand for unknown words or line ends; ",
-                            "expected valid UTF-8 without NUL, and no white space in a word");
-    }
+    for (const std::string& name : {options.unk, options.eos})
+        if (options.unk == options.eos || bad_byte(name) ||
+            (options.level == Level::word && std::ranges::any_of(name, detail::is_space)))
+            throw DataError(where, ": found ", in_quotes(options.unk), " for unknown words and ",
+                            in_quotes(options.eos),
+                            " for line ends, expected two different words of valid UTF-8");
     return options;
 }
 
@@ -77,10 +75,8 @@ public:
         : options_(detail::with_spellings(std::move(options), "vocabulary options")) {
         require<DataError>("vocabulary options", "min_count", options_.min_count, 1);
         const Index specials = (options_.unk.empty() ? 0 : 1) + (options_.eos_per_line ? 1 : 0);
-        if (options_.max_size != 0 && options_.max_size <= specials)
-            throw DataError("vocabulary options: found max_size = ", options_.max_size,
-                            ", expected 0 (no limit) or at least ", specials + 1, ", because ", specials,
-                            " types are special");
+        if (options_.max_size != 0)
+            require<DataError>("vocabulary options", "max_size", options_.max_size, specials + 1);
     }
 
     /// Counts every remaining line of `lines`. Throws DataError if there is none or one is invalid (see LineReader);
@@ -111,7 +107,7 @@ public:
     CountedTypes types() const {
         if (counts_.empty())
             throw DataError("vocabulary of ", sources_.empty() ? "no text" : sources_,
-                            ": there are no words in it; expected at least one");
+                            ": there are no words");
         const Token unk = options_.unk.empty() ? -1 : index_.find(options_.unk);
         const Token eos = options_.eos_per_line ? index_.find(options_.eos) : -1;
         std::vector<Type> others;
@@ -134,8 +130,7 @@ public:
         if (rare || room(with_unk) < others.size()) {
             if (options_.unk.empty())
                 throw DataError("vocabulary of ", sources_,
-                                ": min_count or max_size cut off types, but there is no type to stand for "
-                                "them; name one in the option unk");
+                                ": types are left out, and the option unk names none ", "to stand for them");
             with_unk = true;
         }
         others.resize(room(with_unk));

@@ -79,6 +79,7 @@ public:
     /// under sgd only clears it. The weights are unchanged.
     void collect() {
         const SubnormalsAreZero flush;
+        group_.require_gradients("dynamic update");
         const double d = group_.divisor(options_.divisor);
         direction_norm(group_, d, 0);  // throws where it is not finite
         const T factor = static_cast<T>(1 / d);
