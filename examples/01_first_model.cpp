@@ -1,6 +1,7 @@
 // A tied two-layer LSTM language model with the augmented loss, on the bundled text.
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 
 namespace ig = isogloss;
 

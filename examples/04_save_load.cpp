@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 
 namespace ig = isogloss;
 

@@ -1,6 +1,7 @@
 // Sampling: a graph built for batches runs one character at a time on the same buffers.
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 
 namespace ig = isogloss;
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 
 namespace ig = isogloss;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <isogloss/geometry/subspace_monitor.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 
 namespace ig = isogloss;
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <thread>
 
 namespace ig = isogloss;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 
 namespace ig = isogloss;
 

@@ -2,7 +2,9 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <isogloss/file/reader.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/word_index.hpp>
 
 namespace ig = isogloss;
 constexpr ig::Index T = 16, B = 25;

@@ -4,14 +4,14 @@
 //     18_language_model                             seconds, on the bundled text
 //     18_language_model fast TRAIN VALID TEST       the preset fast of programs/language_model, on three files
 //
-// It writes PRESET.safetensors, the best weights so far, and PRESET.train.safetensors, the whole training, into the
-// current folder. The same call goes on with it; of a finished one it repeats perplexity and sample.
+// It writes PRESET.safetensors, the best weights, and PRESET.train.safetensors, with which the same call goes on.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <limits>
 #include <string>
 #include <vector>

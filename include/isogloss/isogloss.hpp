@@ -1,4 +1,4 @@
-/// @file isogloss.hpp  The modelling core in one include: graph, nodes, losses, updates, metrics, text.
+/// @file isogloss.hpp  The modelling core in one include: graph, nodes, losses, updates, batches, perplexity.
 #pragma once
 
 #include <isogloss/config.hpp>
@@ -24,8 +24,6 @@
 #include <isogloss/node/softmax.hpp>
 #include <isogloss/node/sum.hpp>
 #include <isogloss/text/batches.hpp>
-#include <isogloss/text/corpus.hpp>
-#include <isogloss/text/vocabulary.hpp>
 #include <isogloss/update/adam.hpp>
 #include <isogloss/update/schedule.hpp>
 #include <isogloss/update/sgd.hpp>

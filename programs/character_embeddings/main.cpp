@@ -7,6 +7,7 @@
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/geometry/principal_components.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 
 #include "../shared/csv_log.hpp"
 #include "../shared/gnuplot.hpp"

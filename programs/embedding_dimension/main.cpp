@@ -9,6 +9,7 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/geometry/embedding_dimension.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <map>
 
 #include "../shared/csv_log.hpp"

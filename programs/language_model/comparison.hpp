@@ -3,6 +3,7 @@
 
 #include <array>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <span>
 #include <string>
 #include <utility>

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/io.hpp>
+#include <isogloss/text.hpp>
 #include <memory>
 #include <optional>
 #include <string>

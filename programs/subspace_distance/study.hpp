@@ -5,6 +5,7 @@
 #include <cmath>
 #include <isogloss/geometry/subspace_monitor.hpp>
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <numbers>
 #include <string>
 #include <utility>

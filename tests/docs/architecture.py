@@ -14,7 +14,7 @@ import sys
 root = pathlib.Path(sys.argv[1])
 include = root / "include" / "isogloss"
 page = (root / "docs" / "architecture.md").read_text()
-umbrellas = {"isogloss.hpp", "evaluation.hpp", "io.hpp", "lds.hpp", "mpi.hpp", "check.hpp", "compiled.hpp", "compiled_lds.hpp"}
+umbrellas = {"isogloss.hpp", "evaluation.hpp", "text.hpp", "io.hpp", "lds.hpp", "mpi.hpp", "check.hpp", "compiled.hpp", "compiled_lds.hpp"}
 
 
 def block(name):

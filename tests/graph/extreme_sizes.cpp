@@ -9,6 +9,7 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
+#include <isogloss/text.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <limits>
 #include <sstream>

@@ -4,6 +4,7 @@
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
+#include <isogloss/text.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <map>
 #include <new>

@@ -1,6 +1,7 @@
 // What may run side by side: graphs in threads of their own, one graph on the library's threads, passes over
 // one corpus. The preset tsan builds this folder alone; there the thread sanitizer reports every race.
 #include <isogloss/isogloss.hpp>
+#include <isogloss/text.hpp>
 #include <thread>
 #include <vector>
 
