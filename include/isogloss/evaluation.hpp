@@ -3,7 +3,7 @@
 
 #include <isogloss/evaluation/evaluate.hpp>
 #include <isogloss/evaluation/evaluate_dynamically.hpp>
-#include <isogloss/evaluation/neural_cache_perplexity.hpp>
+#include <isogloss/evaluation/neural_cache.hpp>
 #include <isogloss/evaluation/score_hypotheses.hpp>
 #include <isogloss/evaluation/top_k.hpp>
 #include <isogloss/evaluation/unigram.hpp>

@@ -75,26 +75,6 @@ TEST_CASE("Several texts are counted as one", "[text][vocabulary]") {
     REQUIRE(Vocabulary(builder) == Vocabulary::from_file(both));
 }
 
-TEST_CASE("A text with an invalid line leaves nothing behind in a builder", "[text][vocabulary]") {
-    TemporaryDirectory scratch;
-    const auto good = put(scratch / "good.txt", "x y\n"), more = put(scratch / "more.txt", "z x\n"),
-               bad = put(scratch / "bad.txt", "w x\nv \xC3\n"), empty = put(scratch / "empty.txt", "");
-    VocabularyBuilder builder;
-    const auto add = [&](const std::string& path) {
-        file::LineReader lines(path);
-        builder.add(lines);
-    };
-    REQUIRE_THROWS_MATCHES(add(bad), DataError, says("bad.txt:2: byte 0xC3"));
-    REQUIRE_THROWS_AS(builder.types(), DataError);
-    add(good);
-    REQUIRE_THROWS_MATCHES(add(bad), DataError, says("bad.txt:2: byte 0xC3"));
-    REQUIRE_THROWS_AS(add(empty), DataError);
-    REQUIRE(Vocabulary(builder) == Vocabulary::from_file(good));
-    add(more);
-    REQUIRE(Vocabulary(builder) == Vocabulary::from_files({good, more}));
-    REQUIRE(Vocabulary(builder).words() == Strings{"x", "<eos>", "y", "z", "<unk>"});
-}
-
 TEST_CASE("Texts that give no vocabulary are refused", "[text][vocabulary]") {
     TemporaryDirectory scratch;
     REQUIRE_THROWS_AS(Vocabulary::from_file(put(scratch / "empty.txt", "")), DataError);

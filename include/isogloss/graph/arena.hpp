@@ -35,19 +35,14 @@ public:
         static_assert(std::is_trivially_copyable_v<T>, "an arena holds plain numbers");
         const Index asked = bytes_of(who, sizes, sizeof(T));
         const std::size_t wanted = round_up(static_cast<std::size_t>(std::max<Index>(asked, 1)));
-        const Mark before = mark();
         return within_memory(who, asked, [&] {
-            try {
-                std::byte* start = bytes(wanted + 2 * guard);
-                blocks_.push_back({start, wanted});
-                std::memset(start, pattern, guard);
-                std::memset(start + guard, 0, wanted);
-                std::memset(start + guard + wanted, pattern, guard);
-                return reinterpret_cast<T*>(start + guard);
-            } catch (...) {
-                back_to(before);
-                throw;
-            }
+            if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size() + 16);
+            std::byte* start = bytes(wanted + 2 * guard);  // after which nothing can fail
+            blocks_.push_back({start, wanted});
+            std::memset(start, pattern, guard);
+            std::memset(start + guard, 0, wanted);
+            std::memset(start + guard + wanted, pattern, guard);
+            return reinterpret_cast<T*>(start + guard);
         });
     }
     template <class T> T* take(Index n, std::string_view who = "graph") {

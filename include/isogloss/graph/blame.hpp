@@ -70,10 +70,6 @@ public:
 
     // --- checking mode: NumericError, unless all numbers are finite --------------------------------
 
-    void check_inputs() const {
-        if (const std::string cause = not_finite_input(); !cause.empty())
-            throw NumericError("forward: ", cause);
-    }
     void check_forward(int node) const {
         store_.of_node(store_.seqs, node, [&](const auto& s) {
             check(s, s.value + s.lead * store_.batch * s.width, node, "output");

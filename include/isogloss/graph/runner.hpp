@@ -52,7 +52,6 @@ public:
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
         inputs_.take(feeds);
-        if (checking) blame_.check_inputs();
         find_needed(last);
         training_ = store_.training;
         const std::uint64_t before = store_.step;

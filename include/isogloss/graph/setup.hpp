@@ -249,9 +249,7 @@ public:
     double epsilon() const { return store_.epsilon; }         ///< GraphOptions::epsilon
 
     /// The name behind a handle, for messages.
-    const std::string& name_of(Weight<T> w) const { return own(w).name; }
-    const std::string& name_of(Seq<T> a) const { return own(a).name; }
-    const std::string& name_of(Tokens x) const { return own(x).name; }
+    template <class H> const std::string& name_of(const H& handle) const { return own(handle).name; }
 
     /// Refuses a request: throws UsageError "node 'name': message".
     template <class... Parts> [[noreturn]] void fail(Parts... why) const {

@@ -80,11 +80,13 @@ public:
     }
 
     /// Counts every remaining line of `lines`. Throws DataError if there is none or one is invalid (see LineReader);
-    /// none is counted then, and texts can still be added.
+    /// those before it are counted.
     void add(file::LineReader& lines) {
-        WordIndex index;  // of this text alone, so that an invalid line leaves nothing behind
-        std::vector<std::int64_t> counts;
-        const auto take = [&](std::string_view word) { count(word, 1, index, counts); };
+        const auto take = [&](std::string_view word) {
+            const Token t = index_.insert(word);
+            if (t == std::ssize(counts_)) counts_.push_back(0);
+            ++counts_[t];
+        };
         const Index before = lines.line();
         for (std::string_view line; lines.next(line);) {
             if (options_.level == Level::word) for_each_word(line, take);
@@ -94,9 +96,6 @@ public:
         if (lines.line() == before)
             throw DataError(lines.name(), ": the text is empty; expected at least one line");
         sources_ += (sources_.empty() ? "" : ", ") + lines.name();
-        if (counts_.empty()) index_ = std::move(index), counts_ = std::move(counts);
-        else
-            for (Index t = 0; t < index.size(); ++t) count(index[t], counts[t], index_, counts_);
     }
 
     /// The options, with the spelling of a line end filled in.
@@ -151,13 +150,6 @@ private:
         }
     };
     Type type(Token t) const { return {counts_[t], t, t}; }
-
-    static void count(std::string_view word, std::int64_t times, WordIndex& index,
-                      std::vector<std::int64_t>& counts) {
-        const Token t = index.insert(word);
-        if (t == std::ssize(counts)) counts.push_back(0);
-        counts[t] += times;
-    }
 
     CountedTypes assemble(std::vector<Type> kept, bool with_unk, Token unk, Token eos) const {
         if (eos >= 0) kept.push_back(type(eos));
