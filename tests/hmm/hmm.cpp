@@ -126,15 +126,6 @@ TEST_CASE("A path that was unlikely for a long time can be the best in the end",
     REQUIRE(path.log_probability == Approx(2 * std::log(0.5) + 2000 * std::log(0.1)));
 }
 
-TEST_CASE("Of paths of the same probability the one of the lowest states is taken", "[hmm][path]") {
-    const Index N = GENERATE(2, 8);
-    hmm::Hmm m({.states = N, .symbols = 2});
-    m.set(m.initial(), Array<double>(N * N, 1 / static_cast<double>(N)), Array<double>(N * 2, 0.5));
-    const hmm::Path path = m.most_probable_path(std::vector<Token>{0, 1, not_predicted});
-    REQUIRE(path.states == std::vector<Index>(3, 0));
-    REQUIRE(path.log_probability == Approx(-3 * std::log(double(N)) + 2 * std::log(0.5)));
-}
-
 TEST_CASE("Sequences may be parts of one array of tokens", "[hmm]") {
     const std::vector<Token> tokens = {0, 2, not_predicted, 1, 1, 0, 3, 2, 2, 1};
     const std::vector<std::span<const Token>> parts = {std::span(tokens).first(6),

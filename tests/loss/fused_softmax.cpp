@@ -242,20 +242,6 @@ TEST_CASE("What forward put into an adjoint counts once, and not where somebody 
     REQUIRE(apart(run(true), run(false)) < 1e-14);
 }
 
-TEST_CASE("Positions without a target cost nothing and send nothing back", "[loss][fused_softmax]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
-    const bool training = GENERATE(true, false);
-    CAPTURE(static_cast<int>(kind), training);
-    Tied m(kind);
-    m.g.training(training);
-    m.g.shard(0, B);  // backward refuses a whole batch without targets
-    m.out.assign(m.out.size(), not_predicted);
-    for (const double v : m.results()) REQUIRE(v == 0);
-    REQUIRE(m.g.result(m.l).predicted() == 0);
-    REQUIRE(flat(m.g.result(m.l).by_token()) == Numbers(T * B));
-}
-
 TEST_CASE("Threads change the rounding of sums alone, and those while a model is built change nothing",
           "[loss][fused_softmax][threads]") {
     const Kind kind =

@@ -162,16 +162,6 @@ TEST_CASE("The modulus of a loss is what its terms say", "[loss][softmax_loss][m
         }
 }
 
-TEST_CASE("A loss without a modulus, or with options out of range, is refused by name",
-          "[loss][softmax_loss][modulus]") {
-    Trained<Weighted> m({.weights = Numbers(V, 1)});
-    m.results();
-    REQUIRE_THROWS_AS(m.g.backward<Modulus>(m.l), UsageError);
-    REQUIRE_THROWS_MATCHES(Trained<Scaled>({.scale = -1}), UsageError, says("node 'loss'", "scale = -1"));
-    const auto other = m.g.tokens("z", V + 1);
-    REQUIRE_THROWS_MATCHES(m.g.add<CrossEntropy>("ce", {}, m.o, other), UsageError, says("node 'ce'"));
-}
-
 TEST_CASE("Threads share the rows of a loss and change no bit of them", "[loss][softmax_loss][threads]") {
     const Threads restored(1);
     const auto losses = [](int count) {

@@ -170,12 +170,3 @@ TEST_CASE("A gated cell is what its equation says, unit by unit", "[node][select
         net.upstream(up[i], weights[i] * weights[i] - weights[i]);
     REQUIRE(apart(flat(g.modulus(sequence(g, "cell.V"))), net.flow(V, true)) < 1e-14);
 }
-
-TEST_CASE("A token below a selection is an input like any other", "[node][selected]") {
-    Graph<double> g({.time = 1, .batch = 1});
-    const auto in = g.tokens("x", symbols);
-    const auto y = g.add<Gated>("cell", {.units = 2}, in);
-    const Token absent = not_predicted, beyond = symbols;
-    REQUIRE_THROWS_MATCHES(g.forward(y, {in, {&absent, 1, 1}}), DataError, says("'x'"));
-    REQUIRE_THROWS_MATCHES(g.forward(y, {in, {&beyond, 1, 1}}), DataError, says("'x'"));
-}
