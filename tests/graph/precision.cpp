@@ -7,7 +7,6 @@
 #include "catch.hpp"
 
 using namespace isogloss;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -147,12 +146,7 @@ TEST_CASE("Steps in bfloat16 allocate nothing after the first and learn as exact
 
 TEST_CASE("A precision that a graph cannot have is refused, and automatic becomes one of the others",
           "[graph][precision]") {
-    try {
-        Net<double> refused(Precision::bf16);
-        FAIL("accepted");
-    } catch (const UsageError& e) {
-        CHECK_THAT(e.what(), ContainsSubstring("graph of double") && ContainsSubstring("Graph<float>"));
-    }
+    CHECK_THROWS_AS(Net<double>(Precision::bf16), UsageError);
     CHECK(Net<double>(Precision::automatic).g.options().precision == Precision::full);
     const Precision chosen = Net<float>(Precision::automatic).g.options().precision;
     CHECK((chosen == Precision::full || chosen == Precision::bf16));
