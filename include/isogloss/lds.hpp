@@ -1,6 +1,6 @@
 /// @file lds.hpp  Linear dynamical systems for text (component and namespace isogloss::lds). Not included are
-/// isogloss/lds/files.hpp, as files also need isogloss::io, isogloss/lds/rnn_start.hpp, which needs graphs, counting on disk
-/// (isogloss/counts/spilled_counts.hpp), and what is for several processes (isogloss/distributed/lds.hpp).
+/// isogloss/lds/files.hpp, as files also need isogloss::io, isogloss/lds/rnn_start.hpp, which needs graphs, and what is for
+/// several processes (isogloss/distributed/lds.hpp).
 #pragma once
 
 // IWYU pragma: begin_exports

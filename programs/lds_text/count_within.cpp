@@ -1,4 +1,4 @@
-/// @file count_within.cpp  Counting within given memory: counts beyond it are spilled to files and merged.
+/// @file count_within.cpp  Counting within given memory: blocks of the text are counted into files, which are added.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,21 +6,18 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <isogloss/counts/spilled_counts.hpp>
-#include <isogloss/distributed/counts.hpp>
 #include <optional>
 
 #include "../shared/interrupt.hpp"
 #include "../shared/lock.hpp"
 #include "../shared/progress.hpp"
 #include "../shared/ranks.hpp"
+#include "counted_blocks.hpp"
 #include "counting.hpp"
 
 namespace lt {
 
 namespace {
-
-constexpr ig::Index open_files = 64;
 
 /// Thrown after a signal.
 struct Interrupted {};
@@ -46,7 +43,7 @@ Held held() {
 /// a subfolder for its files.
 class Spill {
 public:
-    Spill(const CountCommand& o, ig::Index rank, ig::Index ranks) {
+    Spill(const CountCommand& o, ig::Index ranks) : ranks_(ranks) {
         const std::string target = ig::file::link_target(o.counts);
         const std::string above = o.spill.empty() ? target.substr(0, target.rfind('/') + 1) : o.spill + "/";
         folder_ = above + target.substr(target.rfind('/') + 1) + ".spill";
@@ -56,14 +53,13 @@ public:
         for (const auto& path : o.text) request_ += " --text " + path;
         if (ranks > 1) request_ += ig::message(" on ", ranks, " ranks");
         request_ += "\n";
-        own_ = ranks > 1 ? ig::message(folder_, "/rank-", rank) : folder_;
     }
 
     const std::string& folder() const { return folder_; }
-    /// The folder of this rank's files.
-    const std::string& own() const { return own_; }
-    /// The file of counts of all ranks that this rank has merged.
-    std::string merged() const { return own_ + "/merged.run"; }
+    /// The folder of a rank's files.
+    std::string of(ig::Index rank) const {
+        return ranks_ > 1 ? ig::message(folder_, "/rank-", rank) : folder_;
+    }
     std::string vocabulary() const { return folder_ + "/vocabulary"; }
 
     /// Whether there is a counting that was interrupted, whatever its request.
@@ -95,18 +91,12 @@ public:
         ::unlink(request().c_str());
         if (::mkdir(folder_.c_str(), 0777) != 0 && errno != EEXIST)
             ig::file::refuse("cannot create the folder", folder_ + "/");
-        counts::SpilledCounts::remove(folder_);
+        CountedBlocks::remove(folder_);
         std::error_code none;
         for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
             const std::string name = entry.path().filename();
-            if (!name.starts_with("rank-") || name.find_first_not_of("0123456789", 5) != std::string::npos)
-                continue;
-            counts::SpilledCounts::remove(entry.path());
-            for (const auto& file : std::filesystem::directory_iterator(entry.path(), none))
-                if (const std::string it = file.path().filename();
-                    it == "merged.run" ||
-                    it.starts_with("merged.run.isogloss-part-"))  // and what a killed merge has left
-                    ::unlink(file.path().c_str());
+            if (!name.starts_with("rank-")) continue;
+            CountedBlocks::remove(entry.path());
             ::rmdir(entry.path().c_str());
         }
     }
@@ -123,7 +113,8 @@ public:
 
 private:
     std::string request() const { return folder_ + "/begun"; }
-    std::string folder_, own_, request_;
+    ig::Index ranks_;
+    std::string folder_, request_;
 };
 
 std::string mib(ig::Index bytes) {
@@ -131,31 +122,26 @@ std::string mib(ig::Index bytes) {
     return std::to_string((bytes + unit - 1) / unit) + " MiB";
 }
 
-/// `code`: resident memory of files when the program began; counts that it maps later are not included.
-counts::SpillOptions options_of(const CountCommand& o, ig::Index lags, ig::Token boundary, ig::Index memory,
-                                ig::Index code, const ig::text::Vocabulary& vocabulary) {
-    counts::SpillOptions options{.lags = lags,
-                                 .boundary = boundary,
-                                 .open_files = open_files,
-                                 .vocabulary_checksum = vocabulary.checksum()};
+/// What --memory leaves for counting. `code`: resident memory of files when the program began.
+ig::Index memory_left(const CountCommand& o, ig::Index memory, ig::Index code, const BlockOptions& options,
+                      const ig::text::Vocabulary& vocabulary) {
     // Memory in use already, and needed for the text, the code and the stacks of threads.
     const ig::Index beside = held().own + code + (ig::Index{6} << 20);
-    const ig::Index least = counts::SpilledCounts::least_memory(vocabulary.size(), options);
+    const ig::Index least = CountedBlocks::least_memory(vocabulary, options);
     if (memory < beside + least)
         throw ig::UsageError(ig::message("--memory is ", o.memory, ", expected at least ",
                                          mib(beside + least), ": ", mib(beside),
                                          " for the program and its vocabulary of ", vocabulary.size(),
                                          " types, ", mib(least), " for counting"));
-    options.memory = memory - beside;
-    return options;
+    return memory - beside;
 }
 
 /// One counting, from its beginning or from where it was stopped, to the file. With several ranks, each
-/// counts a part of the text; then each merges some lags of all ranks, and the first writes the file.
+/// counts a part of the text; then the first adds the blocks of all.
 class Counting {
 public:
     Counting(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
-        : o_(o), memory_(memory), ranks_(ranks), spill_(o, ranks.rank(), ranks.size()) {
+        : o_(o), memory_(memory), ranks_(ranks), spill_(o, ranks.size()) {
         if (ranks.first()) {
             lock_.emplace("--counts", o.counts);
             spill_.require_place();
@@ -171,28 +157,29 @@ public:
     void run() {
         read_texts();
         const double counting = clock_.lap();
-        const ig::Index files = counts_->files();
-        const std::vector<counts::SortedFile> runs = merged(counts_->finish());
-        const counts::SortedFile::Header& all = runs.front().header();
-        const auto tokens = static_cast<long long>(all.last - all.first);
-        progress_.clear();
-        const double merging = clock_.lap();
-        if (ranks_.first())
-            counts::save_counts(o_.counts, runs, vocabulary_, counts_->buffer(), look_for_signals);
-        say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, merging %.2f s, "
-            "writing %.2f s, peak %.0f MiB%s\n",
-            tokens, vocabulary_.size(), counts_->options().lags, counting, files, merging, clock_.lap(),
-            peak_memory(), ranks_.size() > 1 ? " on the first rank" : "");
+        ranks_.barrier();  // wait for the blocks of all
+        if (ranks_.first()) {
+            std::vector<CountedBlocks::File> blocks;
+            for (ig::Index rank = 0; rank < ranks_.size(); ++rank)
+                for (auto& block : CountedBlocks::files(spill_.of(rank))) blocks.push_back(std::move(block));
+            long long tokens = 0;
+            for (const auto& block : blocks) tokens += block.last - block.first;
+            blocks_->save(o_.counts, blocks);
+            say("%lld tokens, %td types, %td lags: reading and counting %.2f s, %td files, adding %.2f s, "
+                "peak %.0f MiB%s\n",
+                tokens, vocabulary_.size(), o_.lags, counting, std::ssize(blocks), clock_.lap(),
+                peak_memory(), ranks_.size() > 1 ? " on the first rank" : "");
+        }
         ranks_.barrier();  // wait until the first has read the files of all
-        if (ranks_.size() > 1) ::unlink(spill_.merged().c_str());
-        counts_->clear();
-        if (ranks_.size() > 1) ::rmdir(spill_.own().c_str());
+        const std::string own = spill_.of(ranks_.rank());
+        CountedBlocks::remove(own);
+        if (ranks_.size() > 1) ::rmdir(own.c_str());
         ranks_.barrier();
         if (ranks_.first()) spill_.remove();
     }
 
     /// Whether there are files to --resume from.
-    bool begun() const { return resumed_ || counts_.has_value(); }
+    bool begun() const { return resumed_ || blocks_.has_value(); }
     /// What --resume will find, in words.
     std::string kept() const {
         if (!begun()) return "nothing has been counted yet";
@@ -200,29 +187,13 @@ public:
     }
 
 private:
-    /// The files with the merged counts of all ranks.
-    std::vector<counts::SortedFile> merged(const counts::SortedFile& own) {
-        if (ranks_.size() == 1) return {own};
-        // The planned buffers are for open_files files.
-        const ig::Index buffer = std::max<ig::Index>(
-            4096, counts_->buffer() * open_files / std::max<ig::Index>(open_files, ranks_.size()));
-        return distributed::merge_of_ranks(
-            own, spill_.merged(), buffer, ranks_, [this](std::int64_t done, std::int64_t all) {
-                look_for_signals();
-                progress_.update(done, all, [] { return std::string("of a lag of all ranks"); });
-            });
-    }
-
-    void begin(ig::Index lags, ig::Token boundary) {
-        auto options = options_of(o_, lags, boundary, memory_, code_, vocabulary_);
-        options.watch = [this](ig::Index done, ig::Index all) {
-            look_for_signals();
-            if (all > 0) progress_.update(done, all, [] { return std::string("of a merge"); });
-        };
+    void begin(BlockOptions options) {
+        options.memory = memory_left(o_, memory_, code_, options, vocabulary_);
         if (!resumed_ && ranks_.first()) spill_.begin_anew();
         ranks_.barrier();  // wait for the folder that holds those of the ranks
-        counts_.emplace(vocabulary_.size(), spill_.own(), std::move(options));
-        if (resumed_) say("going on from %td files in '%s'\n", counts_->files(), spill_.own().c_str());
+        const std::string own = spill_.of(ranks_.rank());
+        blocks_.emplace(vocabulary_, own, std::move(options));
+        if (resumed_) say("going on from %td files in '%s'\n", blocks_->blocks(), own.c_str());
         else if (ranks_.first()) spill_.begin(vocabulary_);
     }
 
@@ -236,20 +207,19 @@ private:
         const auto [first, last] =
             part_of(shard_of(o_, all ? std::numeric_limits<ig::Index>::max() : texts.count(look_for_signals)),
                     ranks_.rank(), ranks_.size());
-        begin(o_.lags, boundary(o_.sentences, vocabulary_));
-        ig::Index position = 0;
-        const ig::Index from = first, to = last;
+        begin({.lags = o_.lags,
+               .boundary = boundary(o_.sentences, vocabulary_),
+               .first = first,
+               .last = last,
+               .watch = look_for_signals});
+        ig::Index tokens = 0;
         texts.for_each_piece([&](std::span<const ig::Token> some, ig::Index bytes) {
             look_for_signals();
-            progress_.update(bytes, texts.bytes(),
-                             [&] { return std::to_string(counts_->tokens()) + " tokens"; });
-            const auto size = std::ssize(some);
-            const auto cut = [&](ig::Index at) { return std::clamp<ig::Index>(at - position, 0, size); };
-            const auto a = static_cast<std::size_t>(cut(from)), b = static_cast<std::size_t>(cut(to));
-            if (a > 0) counts_->pass(some.first(a));
-            if (a < b) counts_->add(some.subspan(a, b - a));
-            position += size;
+            progress_.update(bytes, texts.bytes(), [&] { return std::to_string(tokens) + " tokens"; });
+            blocks_->add(some);
+            tokens += std::ssize(some);
         });
+        blocks_->finish();
         progress_.clear();
     }
 
@@ -261,7 +231,7 @@ private:
     bool resumed_ = false;
     ig::text::Vocabulary vocabulary_;
     program::Progress progress_{"counting"};
-    std::optional<counts::SpilledCounts> counts_;
+    std::optional<CountedBlocks> blocks_;
     Stopwatch clock_;
 };
 
@@ -280,7 +250,7 @@ int count_within(const CountCommand& o, ig::Index memory, program::Ranks& ranks)
         return interrupt::status();
     } catch (const ig::FileError& error) {
         if (!counting.begun()) throw;
-        throw ig::FileError(error.text(), "; ", counting.kept());
+        throw ig::FileError(error.text(), "; ", counting.kept(), " (remove one that is damaged)");
     }
 }
 

@@ -1,12 +1,8 @@
 /// @file texts.hpp  Texts and token files, read in sequence as pieces of tokens.
 #pragma once
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <isogloss/file/checksum.hpp>
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/file/reader.hpp>
@@ -20,6 +16,7 @@
 
 #include "../shared/outputs.hpp"
 #include "commands.hpp"
+#include "pages.hpp"
 
 namespace lt {
 
@@ -91,19 +88,15 @@ public:
 private:
     static constexpr std::size_t piece = std::size_t{1} << 16;
 
-    // Pages that were read are released at once: they would count as memory of the program.
     template <class Take> ig::Index mapped(const std::string& path, ig::Index before, Take& take) const {
         const auto corpus = ig::text::Corpus::map(path, *vocabulary_, {.verify = false});
-        const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
         ig::file::TokenHash hash;
         for (auto left = corpus.tokens(); !left.empty();) {
             const auto some = left.first(std::min(piece, left.size()));
             left = left.subspan(some.size());
             hash.add(some);
             take(some, before + 4 * (corpus.size() - std::ssize(left)));
-            const auto first = reinterpret_cast<std::uintptr_t>(some.data()) / page * page;
-            const auto last = reinterpret_cast<std::uintptr_t>(some.data() + some.size()) / page * page;
-            if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+            release(std::as_bytes(some));
         }
         if (hash.value() != corpus.checksum())
             throw ig::FileError(ig::message("'", path,

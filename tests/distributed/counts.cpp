@@ -1,13 +1,8 @@
 // Counts of the parts of a text, one for each rank, added: those of one pass.
-#include <filesystem>
-#include <isogloss/counts/files.hpp>
-#include <isogloss/counts/spilled_counts.hpp>
 #include <isogloss/distributed/counts.hpp>
 #include <isogloss/distributed/thread_group.hpp>
-#include <limits>
 
 #include "catch.hpp"
-#include "io/files.hpp"
 #include "lds/texts.hpp"
 
 using namespace isogloss;
@@ -62,37 +57,6 @@ TEST_CASE("Counts beyond 32 bits are handed on", "[distributed][counts]") {
     });
 }
 
-TEST_CASE("Files of counts of any number of ranks are merged into the file of one pass",
-          "[distributed][counts]") {
-    const TemporaryDirectory place;
-    const auto text = texts::markov(T, V);
-    std::vector<std::string> names;
-    for (Index i = 0; i < V; ++i) names.push_back(message("w", i));
-    const auto words = isogloss::text::Vocabulary::from_words(names, {}, {.eos_per_line = false});
-    LagCounts whole(words.size(), {.lags = 3});
-    whole.add(text);
-    save_counts(place / "whole", whole, words);
-    for (const Index n : {1, 2, 3, 4, 6}) {  // more ranks than lags and occurrences, too
-        ThreadGroup::run(n, [&](auto& ranks) {
-            const std::string folder = message(place / "rank-", ranks.rank());
-            SpilledCounts own(words.size(), folder,
-                              {.lags = 3, .memory = Index{1} << 20, .vocabulary_checksum = words.checksum()});
-            const Index first = begin_of(ranks.rank(), n), last = begin_of(ranks.rank() + 1, n);
-            const std::span<const Token> all(text);
-            own.pass(all.first(static_cast<std::size_t>(first)));
-            own.add(all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
-            const auto merged = merge_of_ranks(own.finish(), folder + "/merged.run", 4096, ranks);
-            if (std::ssize(merged) != ranks.size() || merged.front().header().last != T)
-                throw NumericError("not right: ", merged.size(), " files");
-            if (ranks.rank() == 0) save_counts(place / "summed", merged, words, 4096);
-            ranks.barrier();
-            std::filesystem::remove(folder + "/merged.run");
-            own.clear();
-        });
-        CHECK(contents(place / "summed") == contents(place / "whole"));
-    }
-}
-
 TEST_CASE("Ranks that count together say what is wrong", "[distributed][counts]") {
     REQUIRE_THROWS_MATCHES(
         ThreadGroup::run(2,
@@ -113,26 +77,4 @@ TEST_CASE("Ranks that count together say what is wrong", "[distributed][counts]"
                              }),
             UsageError, says("3 lags", message("rank ", odd), "expected 30, 2"));
     }
-    const TemporaryDirectory place;
-    REQUIRE_THROWS_MATCHES(
-        ThreadGroup::run(2,
-                         [&](auto& ranks) {
-                             const std::string folder = message(place / "rank-", ranks.rank());
-                             SpilledCounts own(V, folder,
-                                               {.lags = 2 + ranks.rank(), .memory = Index{1} << 20});
-                             merge_of_ranks(own.finish(), folder + "/merged.run", 4096, ranks);
-                         }),
-        DataError, says("3 lags", "expected 30, 2"));
-    REQUIRE_THROWS_AS(ThreadGroup::run(2,
-                                       [&](auto& ranks) {
-                                           const std::string folder = message(place / "gone-", ranks.rank());
-                                           SpilledCounts own(V, folder,
-                                                             {.lags = 2, .memory = Index{1} << 20});
-                                           const SortedFile& run = own.finish();
-                                           ranks.barrier();
-                                           if (ranks.rank() == 1) std::filesystem::remove(run.path());
-                                           ranks.barrier();
-                                           merge_of_ranks(run, folder + "/merged.run", 4096, ranks);
-                                       }),
-                      FileError);
 }

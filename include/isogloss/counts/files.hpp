@@ -6,12 +6,11 @@
 #include <filesystem>
 #include <functional>
 #include <isogloss/counts/lag_counts.hpp>
-#include <isogloss/counts/sorted_file.hpp>
-#include <isogloss/counts/spilled_counts.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/text/vocabulary.hpp>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,85 +26,50 @@ struct CountsFile {
 
 namespace detail {
 
-// What a file holds of lag k besides the numbers themselves.
-struct StoredLag {
-    Index pairs;
-    std::int64_t largest;  // count
-};
-
-// Writes the numbers that each(put) passes to put(n) in blocks, converted to T.
-template <class T, class Each> void write_numbers(io::TensorSink& sink, const Each& each) {
-    std::vector<T> piece;
-    const auto flush = [&] {
-        sink.write(std::as_bytes(std::span(piece)));
-        piece.clear();
-    };
-    each([&](std::int64_t n) {
-        piece.push_back(static_cast<T>(n));
-        if (piece.size() == 1024) flush();
-    });
-    flush();
-}
-
-// A tensor of as many such numbers, as I64 or as T.
-template <class T, class Each>
-io::TensorSource numbers(const std::string& name, Index size, bool as_long, Each each) {
-    return {{name, as_long ? io::DType::i64 : io::dtype_of<T>(), {size}},
-            [as_long, each = std::move(each)](io::TensorSink& sink) {
-                if (as_long) write_numbers<std::int64_t>(sink, each);
-                else write_numbers<T>(sink, each);
+// A tensor of these numbers, which each(put) passes to put(n): as I64, or as the narrower T.
+template <class T, class Each> io::TensorSource numbers(std::string name, Index size, bool wide, Each each) {
+    return {{std::move(name), wide ? io::DType::i64 : io::dtype_of<T>(), {size}},
+            [wide, each = std::move(each)](io::TensorSink& sink) {
+                const auto write = [&]<class N>(N) {
+                    std::vector<N> piece;
+                    const auto flush = [&] {
+                        sink.write(std::as_bytes(std::span(piece)));
+                        piece.clear();
+                    };
+                    each([&](std::int64_t n) {
+                        piece.push_back(static_cast<N>(n));
+                        if (piece.size() == 1024) flush();
+                    });
+                    flush();
+                };
+                if (wide) write(std::int64_t{});
+                else write(T{});
             }};
 }
 
-// Writes a file of counts of this shape. stored(k) is what it holds of lag k; each(k, use) calls use(row, column, count)
-// for the pairs of lag k in order, or k = 0 for the occurrences, whenever it is called.
-template <class Stored, class Each>
-void write_counts(const std::filesystem::path& path, const CountShape& shape,
-                  const text::Vocabulary& vocabulary, Stored&& stored, const Each& each) {
-    const Index V = shape[0];
-    if (vocabulary.size() != V)
-        throw UsageError("save_counts: found counts of ", V, " words and a vocabulary of ",
-                         vocabulary.size());
-    if (shape[3] != 0 && shape[3] != static_cast<Index>(vocabulary.checksum()))
-        throw UsageError(
-            "save_counts: found a vocabulary of other words than those of the counts; take the one ",
-            "they were made with");
-    Array<std::int64_t> occurrences(V);
-    each(0, [&](std::int64_t row, std::int64_t, std::int64_t count) { occurrences[row] = count; });
-    const std::string words = vocabulary.to_text();
-    std::vector<io::TensorSource> tensors;
-    tensors.push_back({{"vocabulary", io::DType::u8, {std::ssize(words)}},
-                       [&words](io::TensorSink& sink) { sink.write(std::as_bytes(std::span(words))); }});
-    tensors.push_back({{"boundary", io::DType::i64, {}}, [&shape](io::TensorSink& sink) {
-                           sink.write(std::as_bytes(std::span(&shape[2], 1)));
-                       }});
-    tensors.push_back({{"occurrences", io::DType::i64, {V}}, [&occurrences](io::TensorSink& sink) {
-                           sink.write(std::as_bytes(std::span(occurrences)));
-                       }});
-    for (Index k = 1; k <= shape[1]; ++k) {
-        const StoredLag lag = stored(k);
-        tensors.push_back(
-            numbers<std::int32_t>(message("starts/", k), V + 1,
-                                  lag.pairs > std::numeric_limits<std::int32_t>::max(), [=, &each](auto put) {
-                                      std::int64_t next = 0, pairs = 0;  // starts 0 … next are put
-                                      put(0);
-                                      each(k, [&](std::int64_t row, std::int64_t, std::int64_t) {
-                                          for (; next < row; ++next) put(pairs);
-                                          ++pairs;
-                                      });
-                                      for (; next < V; ++next) put(pairs);
-                                  }));
-        tensors.push_back(
-            numbers<std::int32_t>(message("columns/", k), lag.pairs, false, [=, &each](auto put) {
-                each(k, [&](std::int64_t, std::int64_t column, std::int64_t) { put(column); });
-            }));
-        tensors.push_back(numbers<std::uint32_t>(
-            message("values/", k), lag.pairs, lag.largest > std::numeric_limits<std::uint32_t>::max(),
-            [=, &each](auto put) {
-                each(k, [&](std::int64_t, std::int64_t, std::int64_t count) { put(count); });
-            }));
+// Calls use(row, column, count) for the pairs of the sum of lag k of several counts, in order, and watch() now and then.
+template <class Use>
+void for_each_pair(std::span<const LagCounts> parts, Index k, const std::function<void()>& watch, Use&& use) {
+    const Index V = parts.front().vocabulary();
+    Array<std::int64_t> sums(V, -1);  // of a row; -1: no such pair
+    Array<std::int32_t> columns;
+    for (Index i = 0, met = 0; i < V; ++i) {
+        columns.clear();
+        for (const LagCounts& part : parts) {
+            const SparseCounts& m = part.lag(k);
+            const auto middle = std::ssize(columns);
+            for (Index at = m.starts[i]; at < m.starts[i + 1]; ++at) {
+                std::int64_t& sum = sums[m.columns[at]];
+                if (sum < 0) columns.push_back(m.columns[at]), sum = 0;
+                sum += m.values[at];
+            }
+            std::inplace_merge(columns.begin(), columns.begin() + middle, columns.end());
+        }
+        for (const std::int32_t column : columns) {
+            use(i, column, std::exchange(sums[column], -1));
+            if (++met % 16384 == 0 && watch) watch();
+        }
     }
-    io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
 }
 
 // A tensor of a file as an array: in place, or copied if its type or alignment is not that of T.
@@ -127,53 +91,57 @@ template <class T> ArrayView<const T> mapped(const io::Safetensors& file, const 
 /// Starts and columns are I32, values U32; starts are I64 at a lag with more than 2³¹ - 1 pairs, values are I64
 /// at a lag with a count above 2³² - 1. Versions before 0.2 read only files without such a lag.
 ///
-/// The counts are the sum of several, which may lie in mapped files: memory is that of a row and 8 bytes per word. Their
-/// pairs are read four times.
+/// The counts are the sum of several, which may lie in mapped files: memory is 8 bytes per word and lag, and 24 per word.
+/// Their pairs are read three times; watch(), if given, is called every few thousand, and may throw to leave no file.
 ///
 /// Throws UsageError for counts of different words, lags or boundary, for a vocabulary of another size, or of other words
 /// where the counts know theirs (CountOptions::vocabulary_checksum); DataError for more than 2⁶³ - 1 tokens; FileError as
 /// write_safetensors.
 inline void save_counts(const std::filesystem::path& path, std::span<const LagCounts> parts,
                         const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
-    auto shape = detail::shape_of(parts.front().vocabulary(), parts.front().options());
+    const Index V = vocabulary.size();
+    const CountOptions& options = parts.front().options();
+    const detail::CountShape shape{V, options.lags, options.boundary,
+                                   static_cast<Index>(vocabulary.checksum())};
     std::int64_t total = 0;
+    Array<std::int64_t> occurrences(V);
     for (const LagCounts& part : parts) {
-        const auto own = detail::shape_of(part.vocabulary(), part.options());
-        detail::require_alike("save_counts", own, shape);
-        if (shape[3] == 0) shape[3] = own[3];
+        detail::require_alike("save_counts", detail::shape_of(part.vocabulary(), part.options()), shape);
         detail::require_room("save_counts", part.tokens(), total);
         total += part.tokens();
+        for (Index i = 0; i < V; ++i) occurrences[i] += part.occurrences()[i];
     }
-    const auto each = [&](Index k, auto&& use) {
-        std::vector<std::pair<std::int32_t, std::int64_t>> row;
-        for (Index i = 0, met = 0; i < shape[0]; ++i) {
-            row.clear();
-            for (const LagCounts& part : parts) {
-                const auto middle = std::ssize(row);
-                if (k == 0) {
-                    row.emplace_back(0, part.occurrences()[i]);
-                } else {
-                    const SparseCounts& m = part.lag(k);
-                    for (Index at = m.starts[i]; at < m.starts[i + 1]; ++at)
-                        row.emplace_back(m.columns[at], m.values[at]);
-                }
-                std::inplace_merge(row.begin(), row.begin() + middle, row.end());
-            }
-            for (std::size_t at = 0; at < row.size();) {
-                const std::int32_t column = row[at].first;
-                std::int64_t sum = 0;
-                for (; at < row.size() && row[at].first == column; ++at) sum += row[at].second;
-                use(i, column, sum);
-                if (++met % 65536 == 0 && watch) watch();
-            }
-        }
+    const std::string words = vocabulary.to_text();
+    const std::int64_t boundary = options.boundary;
+    const auto bytes_of = [](auto name, io::DType type, std::vector<Index> sizes, auto numbers) {
+        return io::TensorSource{{name, type, std::move(sizes)},
+                                [numbers](io::TensorSink& sink) { sink.write(std::as_bytes(numbers)); }};
     };
-    const auto stored = [&](Index k) {
-        std::int64_t pairs = 0, largest = 0;
-        each(k, [&](std::int64_t, std::int64_t, std::int64_t n) { ++pairs, largest = std::max(largest, n); });
-        return detail::StoredLag{pairs, largest};
-    };
-    detail::write_counts(path, shape, vocabulary, stored, each);
+    std::vector<io::TensorSource> tensors{
+        bytes_of("vocabulary", io::DType::u8, {std::ssize(words)}, std::span(words)),
+        bytes_of("boundary", io::DType::i64, {}, std::span(&boundary, 1)),
+        bytes_of("occurrences", io::DType::i64, {V}, std::span(occurrences))};
+    for (Index k = 1; k <= options.lags; ++k) {
+        Array<std::int64_t> starts(V + 1);
+        std::int64_t largest = 0;
+        const auto pairs = [=, &watch](auto&& use) { detail::for_each_pair(parts, k, watch, use); };
+        pairs([&](Index row, std::int32_t, std::int64_t count) {
+            ++starts[row + 1];
+            largest = std::max(largest, count);
+        });
+        std::partial_sum(starts.begin(), starts.end(), starts.begin());
+        const Index n = starts.back();
+        tensors.push_back(detail::numbers<std::int32_t>(
+            message("starts/", k), V + 1, n > std::numeric_limits<std::int32_t>::max(),
+            [starts = std::move(starts)](auto put) { std::for_each(starts.begin(), starts.end(), put); }));
+        tensors.push_back(detail::numbers<std::int32_t>(message("columns/", k), n, false, [=](auto put) {
+            pairs([&](Index, std::int32_t column, std::int64_t) { put(column); });
+        }));
+        tensors.push_back(detail::numbers<std::uint32_t>(
+            message("values/", k), n, largest > std::numeric_limits<std::uint32_t>::max(),
+            [=](auto put) { pairs([&](Index, std::int32_t, std::int64_t count) { put(count); }); }));
+    }
+    io::stream_safetensors(path, std::move(tensors), {{"isogloss.kind", "lag counts"}});
 }
 
 /// Writes a file of these counts alone.
@@ -182,43 +150,9 @@ inline void save_counts(const std::filesystem::path& path, const LagCounts& coun
     save_counts(path, std::span(&counts, 1), vocabulary);
 }
 
-/// Writes the same file from sorted files, lag k (0: the occurrences) in files[k mod size]: one file with all lags,
-/// or those of merge_of_ranks. They are read three times through `buffer` bytes; memory is 8 bytes per word.
-///
-/// `watch`, if given, is called now and then; an exception from it aborts the writing and leaves no file.
-inline void save_counts(const std::filesystem::path& path, std::span<const SortedFile> files,
-                        const text::Vocabulary& vocabulary, Index buffer,
-                        const std::function<void()>& watch = {}) {
-    const auto file_of = [&](Index k) -> const SortedFile& {
-        return files[static_cast<std::size_t>(k) % files.size()];
-    };
-    const auto each = [&](Index k, auto&& use) {
-        std::int64_t met = 0;
-        file_of(k).read(k, buffer, [&](std::int64_t row, std::int64_t column, std::int64_t count) {
-            use(row, column, count);
-            if (++met % 65536 == 0 && watch) watch();
-        });
-    };
-    const auto stored = [&](Index k) {
-        return detail::StoredLag{file_of(k).section(k).pairs, file_of(k).section(k).largest};
-    };
-    detail::write_counts(path, files.front().shape(), vocabulary, stored, each);
-}
-
-/// Writes the same file from counts that may exceed memory; calls finish().
-inline void save_counts(const std::filesystem::path& path, SpilledCounts& counts,
-                        const text::Vocabulary& vocabulary, const std::function<void()>& watch = {}) {
-    save_counts(path, std::span(&counts.finish(), 1), vocabulary, counts.buffer(), watch);
-}
-
-/// Reads a file written by save_counts. The file is mapped, so that counts may exceed memory: all of it is
-/// read twice, to verify its checksum and that its numbers are valid counts; columns and values are read again
-/// whenever they are used. Throws FileError for anything else, including invalid counts, and DataError for a
-/// vocabulary that is none.
-inline CountsFile load_counts(const std::filesystem::path& path) {
-    const auto file = io::Safetensors::map(path);
-    auto vocabulary =
-        text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
+/// The counts of an open file, of the words in `vocabulary`. They stay in it where it is mapped. Throws FileError for numbers
+/// that are not the counts of one text.
+inline LagCounts counts_of(const io::Safetensors& file, const text::Vocabulary& vocabulary) {
     Array<SparseCounts> lags;
     for (Index k = 1; file.find(message("starts/", k)); ++k) {
         const std::string of_lag = message("/", k);
@@ -247,8 +181,19 @@ inline CountsFile load_counts(const std::filesystem::path& path) {
     const CountOptions options{.lags = std::ssize(lags),
                                .boundary = static_cast<Token>(boundary),
                                .vocabulary_checksum = vocabulary.checksum()};
-    return {LagCounts::from_parts<FileError>(options, std::move(occurrences), std::move(lags), file.name()),
-            std::move(vocabulary)};
+    return LagCounts::from_parts<FileError>(options, std::move(occurrences), std::move(lags), file.name());
+}
+
+/// Reads a file written by save_counts. The file is mapped, so that counts may exceed memory: all of it is
+/// read twice, to verify its checksum and that its numbers are valid counts; columns and values are read again
+/// whenever they are used. Throws FileError for anything else, including invalid counts, and DataError for a
+/// vocabulary that is none.
+inline CountsFile load_counts(const std::filesystem::path& path) {
+    const auto file = io::Safetensors::map(path);
+    auto vocabulary =
+        text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
+    auto counts = counts_of(file, vocabulary);
+    return {std::move(counts), std::move(vocabulary)};
 }
 
 }}}  // namespace isogloss::counts

@@ -89,7 +89,7 @@ template <class E = UsageError> void require_alike(const char* who, const CountS
 /// Errors   UsageError: options out of range, addition of counts of different shape. DataError: a token outside
 ///          the vocabulary, more than 2⁶³ - 1 tokens, not enough memory. Nothing is changed in these cases, but where
 ///          memory runs out while counts are added to others, lag by lag and in the memory that the previous ones leave:
-///          then no lag is left. Use SpilledCounts for larger counts.
+///          then no lag is left.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17); rows and columns as in its eq. (3).
 class LagCounts {
 public:
@@ -115,9 +115,11 @@ public:
         for (Index p = from; p < last; ++p) detail::require_word("LagCounts", p, tokens[p], vocabulary());
         detail::require_room("LagCounts", last - first, total_);
         merge(within_memory<DataError>("LagCounts", -1, [&] {
-            Array<SparseCounts> sum = no_pairs();
-            for (Index p = first; p < last; p += options_.block)
-                add_lags(sum, block(tokens, p, std::min(last, p + options_.block)));
+            const auto counted = [&](Index p) {
+                return block(tokens, p, p + std::min(last - p, options_.block));
+            };
+            Array<SparseCounts> sum = counted(first);
+            for (Index p = first; last - p > options_.block;) add_lags(sum, counted(p += options_.block));
             return sum;
         }));
         for (Index p = first; p < last; ++p) ++occurrences_[tokens[p]];

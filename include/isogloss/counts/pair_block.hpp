@@ -34,26 +34,24 @@ struct LagCells {
 ///          token and 8 per word. See bytes().
 class PairBlock {
 public:
-    /// Work between calls of watch(), in tokens, places or cells, so that a large block can be interrupted.
-    static constexpr Index stride = Index{1} << 18;
-
     /// Tokens first … last-1 of a text are the later words; earlier words may lie up to `lags` before them.
-    /// At most 2³¹ - 1 tokens, all in 0 … V-1; the text must outlive this object. Calls watch() before every
-    /// `stride` tokens of each pass; it may throw.
-    template <class Watch = NoCallback>
+    /// At most 2³¹ - 1 tokens, all in 0 … V-1; the text must outlive this object.
     PairBlock(ArrayView<const Token> text, Index first, Index last, Index vocabulary, Index lags,
-              Token boundary, Watch&& watch = {})
+              Token boundary)
         : text_(text), first_(first), last_(last), from_(std::max<Index>(0, first - lags)) {
         starts_.assign(vocabulary + 1, 0);
-        in_strides(first, last, watch, [&](Index p) { ++starts_[text[p] + 1]; });
+        for (Index p = first; p < last; ++p) ++starts_[text[p] + 1];
         Array<std::uint32_t> next = starts_;
         for (Index p = from_; p < first; ++p) ++next[text[p] + 1];
         std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
         std::partial_sum(next.begin(), next.end(), next.begin());
-        grow(places_, last - from_, watch);
-        in_strides(from_, last, watch,
-                   [&](Index p) { places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_); });
-        if (boundary >= 0) find_reaches(lags, boundary, watch);
+        places_.resize(last - from_);
+        for (Index p = from_; p < last; ++p) places_[next[text[p]]++] = static_cast<std::uint32_t>(p - from_);
+        if (boundary < 0) return;
+        reach_.resize(last - from_);
+        Index most = lags;
+        for (Index p = last; p-- > from_; reach_[p - from_] = static_cast<std::uint16_t>(most))
+            most = text[p] == boundary ? 0 : std::min(lags, most + 1);
     }
 
     /// Bytes that a block of `tokens` tokens takes together with `cells` LagCells.
@@ -64,22 +62,10 @@ public:
 
     /// The pairs at distance k.
     void count(Index k, LagCells& out) const {
-        begin(out);
-        count(k, out, 0, places());
-    }
-
-    /// The same in parts: begin(out), then the places 0 … places() - 1 in order, for example `stride` at a time.
-    /// watch() is called before every `stride` allocated cells.
-    template <class Watch = NoCallback> void begin(LagCells& out, Watch&& watch = {}) const {
         const Index V = std::ssize(starts_) - 1;
         out.rows.resize(V);
-        grow(out.cells, last_ - first_, watch);
+        out.cells.resize(last_ - first_);
         for (Index i = 0; i < V; ++i) out.rows[i] = {-1, starts_[i]};
-    }
-    /// Positions of the block and of its context, sorted by word.
-    Index places() const { return std::ssize(places_); }
-    /// The pairs at distance k whose earlier word is at these places.
-    void count(Index k, LagCells& out, Index first_place, Index last_place) const {
         const auto pair = [&](Index q) {
             const Token before = text_[q];
             LagCells::Row& row = out.rows[text_[q + k]];
@@ -95,7 +81,7 @@ public:
         constexpr Index ahead = 12;
         const Index n = std::ssize(places_), looked = n - 3 * ahead;
         const auto later = [&](Index at) { return from_ + Index{places_[at]} + k; };
-        for (Index at = first_place; at < last_place; ++at) {
+        for (Index at = 0; at < n; ++at) {
             if (at < looked) {
                 if (inside(places_[at + 3 * ahead])) __builtin_prefetch(&text_[later(at + 3 * ahead)]);
                 if (inside(places_[at + 2 * ahead]))
@@ -112,38 +98,11 @@ public:
     std::uint32_t start(Index i) const { return starts_[i]; }
 
 private:
-    // Calls f(first) … f(last - 1), and watch() before every `stride` of them.
-    template <class Watch, class F> static void in_strides(Index first, Index last, Watch& watch, F&& f) {
-        for (Index from = first; from < last; from += stride) {
-            watch();
-            for (Index p = from, end = std::min(last, from + stride); p < end; ++p) f(p);
-        }
-    }
-    // Grows an array in steps, as the system provides memory page by page when it is first written.
-    template <class T, class Watch> static void grow(Array<T>& out, Index size, Watch& watch) {
-        out.reserve(size);
-        while (std::ssize(out) < size) {
-            watch();
-            out.resize(std::min(size, std::ssize(out) + stride));
-        }
-        out.resize(size);
-    }
-
-    // For each position, the largest lag at which it counts as the earlier token.
-    template <class Watch> void find_reaches(Index lags, Token boundary, Watch& watch) {
-        grow(reach_, last_ - from_, watch);
-        Index most = lags;
-        in_strides(0, last_ - from_, watch, [&](Index before) {
-            const Index p = last_ - 1 - before;
-            most = text_[p] == boundary ? 0 : std::min(lags, most + 1);
-            reach_[p - from_] = static_cast<std::uint16_t>(most);
-        });
-    }
-
     ArrayView<const Token> text_;
     Index first_, last_, from_;
     Array<std::uint32_t> starts_, places_;
-    Array<std::uint16_t> reach_;
+    Array<std::uint16_t>
+        reach_;  // for each position, the largest lag at which it counts as the earlier token
 };
 
 }}}  // namespace isogloss::counts

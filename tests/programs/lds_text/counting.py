@@ -52,7 +52,7 @@ def same(*arguments, to="bounded", **more):
 
 def check_bound():
     output = same("--text", "text")
-    files, peak = int(output.split(" files, merging")[0].split()[-1]), int(output.rsplit("peak ", 1)[1].split()[0])
+    files, peak = int(output.split(" files, adding")[0].split()[-1]), int(output.rsplit("peak ", 1)[1].split()[0])
     assert files >= 2, output  # how many depends on what the program itself takes, which differs from run to run
     assert peak <= MEMORY, output
     same("--text", "text", "--threads", 2, "--memory", f"{MEMORY + 8} MiB", "--memory", f"{MEMORY + 2}MiB")
@@ -95,7 +95,7 @@ def started(*arguments):
     """A program that has written at least one file of counts, and waits there."""
     program = subprocess.Popen([PROGRAM, "count", "--counts", "killed", *map(str, [*BOUNDED, *arguments])], stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, text=True)
-    while program.poll() is None and not glob.glob("killed.spill/*.run"):
+    while program.poll() is None and not glob.glob("killed.spill/block-*.counts"):
         time.sleep(0.001)
     program.send_signal(signal.SIGSTOP)
     return program
@@ -134,9 +134,11 @@ def check_signals_within_blocks():
         call = ["--text", "text", "--memory", f"{MEMORY + 3 * (attempt % 3)}MiB", *(["--resume"] if stops else [])]
         program = subprocess.Popen([PROGRAM, "count", "--counts", "killed", *map(str, [*BOUNDED, *call])], stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
-        while program.poll() is None and not glob.glob("killed.spill/*.isogloss-part-*"):  # a block is being written
+        if stops:
+            assert "going on from" in program.stdout.readline()
+        while program.poll() is None and not os.path.exists("killed.spill/begun"):
             time.sleep(0.001)
-        time.sleep(dice.random() * 0.1)
+        time.sleep(dice.random() * 0.3)
         program.send_signal(signal.SIGINT if attempt % 2 else signal.SIGTERM)
         said = program.communicate(timeout=60)[0]
         if program.returncode == 0:
@@ -162,12 +164,12 @@ def check_signal_and_damage():
                        (["--text", "text", "--shard", "1/2"], "--shard 1/1")]:
         output = run("--counts", "killed", *BOUNDED, *call, "--resume", status=1, says=says)
         assert output.count("\n") == 1, output
-    name = sorted(glob.glob("killed.spill/*.run"))[0]
+    name = sorted(glob.glob("killed.spill/block-*.counts"))[0]
     damaged = bytearray(content(name))
     damaged[len(damaged) // 2] ^= 16
     with open(name, "wb") as f:
         f.write(damaged)
-    output = run("--text", "text", *BOUNDED, "--counts", "killed", "--resume", status=1, says=f"'{name}' is damaged")
+    output = run("--text", "text", *BOUNDED, "--counts", "killed", "--resume", status=1, says=f"{name}: its checksum is wrong")
     assert "--resume continues" in output and os.path.exists(name), output
     os.remove(name)
     os.mkfifo(name)  # which is not waited for

@@ -77,17 +77,16 @@ def check_counts_stopped():
         if signal_last(number, start(2, resumed, MPIRUN, "cut", lambda: "going on from" in said()), resumed, "cut"):
             together(2, *base, "--resume")
         assert content("cut") == content("whole") and not os.path.exists("cut.spill")
-    # What ranks have left, one process removes, if it is told to. The part of a merge is there for less than the system takes to tell of it,
-    # so it is put where a rank that is killed in a merge would leave it.
-    cut_short(signal.SIGKILL, 4, program, MPIRUN, "cut", lambda: glob.glob("cut.spill/rank-3/*.run"))
-    write("cut.spill/rank-3/merged.run.isogloss-part-1234-0", ["x"])
+    # What ranks have left, one process removes, if it is told to; also what a kill leaves of a file.
+    cut_short(signal.SIGKILL, 4, program, MPIRUN, "cut", lambda: os.path.exists("cut.spill/begun"))
+    write("cut.spill/rank-3/block-1-2-3.counts.isogloss-part-1234-0", ["x"])
     run(*base, status=1, says="start over with --overwrite")
-    assert glob.glob("cut.spill/rank-3/*.run")
+    assert glob.glob("cut.spill/rank-3/block-*")
     run(*base, "--overwrite")
     assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
     # and what one process has left, ranks remove
     os.mkdir("cut.spill")
-    write("cut.spill/counts-0-9.run", ["x"])
+    write("cut.spill/block-0-9-3.counts", ["x"])
     together(2, *base, "--overwrite")
     assert content("cut") == content("whole") and not os.path.exists("cut.spill"), list(os.walk("cut.spill"))
 
