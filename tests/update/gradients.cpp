@@ -55,18 +55,6 @@ TEMPLATE_TEST_CASE("The ranges of a gradient are all of it, its touched rows, or
     CHECK(ranges(m.E()) == Ranges{});
 }
 
-TEST_CASE("Rows that were not touched are 0 in a dense gradient, whatever its memory holds",
-          "[update][gradients]") {
-    Group<double> m;
-    auto& E = m.E();
-    std::fill_n(E.dense_gradient().data, E.size(), 7.0);
-    E.clear_gradient();
-    E.gradient_row(1)[0] = 2;
-    const auto G = E.dense_gradient();
-    for (Index i = 0; i < E.rows; ++i)
-        for (Index j = 0; j < E.cols; ++j) CHECK(G.row(i)[j] == (i == 1 && j == 0 ? 2 : 0));
-}
-
 TEST_CASE("A gradient is a sum over the passes that count in it", "[update][gradients]") {
     Group<double> m;
     auto& E = m.E();
@@ -180,14 +168,6 @@ TEMPLATE_TEST_CASE("A gradient that is not finite is named, and stays as it was"
         CHECK(m.W().gradient[0] == 3);
         CHECK(m.W().value[0] == 1);
     }
-}
-
-TEST_CASE("Clipping leaves min(1, clip / norm), and 0 switches it off", "[update][gradients]") {
-    CHECK(clip_factor(5, 1) == 0.2);
-    CHECK(clip_factor(5, 5) == 1);
-    CHECK(clip_factor(5, 6) == 1);
-    CHECK(clip_factor(5, 0) == 1);
-    CHECK(clip_factor(0, 1) == 1);
 }
 
 TEMPLATE_TEST_CASE("A finished step brings the rows that moved to norm 1 and clears the gradient",

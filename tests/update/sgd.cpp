@@ -53,40 +53,6 @@ TEST_CASE("The divisor is none, the batch columns or the predicted positions", "
     }
 }
 
-TEST_CASE("The divisor belongs to the last backward pass, whatever ran forward since", "[update][sgd]") {
-    const auto trained = [](bool look) {
-        Graph<double> g({.time = 1, .batch = 2});
-        const auto x = g.tokens("x", 4), y = g.tokens("y", 4);
-        const auto E = g.weight("E", 4, 2, uniform(0.5));
-        const auto o = g.add<TiedSoftmax>("o", {}, g.add<Embedding>("e", {}, x, E), E);
-        const auto l = g.add<CrossEntropy>("l", {}, o, y);
-        Sgd<double> sgd(g.parameters(), {.rate = 1});
-        const std::vector<Token> t = {0, 1};
-        g.forward(l, {x, TokenBlock{t.data(), 1, 2}}, {y, TokenBlock{t.data(), 1, 2}});
-        g.backward(l);
-        if (look) g.forward(o, {x, TokenBlock{t.data(), 1, 1}});
-        sgd.step();
-        const auto view = g.value(E);
-        return std::vector<double>(view.begin(), view.end());
-    };
-    CHECK(trained(true) == trained(false));
-}
-
-TEST_CASE("Clipping goes by the norm over the whole group, and 0 switches it off", "[update][sgd]") {
-    Graph<double> g({});
-    const auto a = g.weight("a", 1, 1, constant(0)), b = g.weight("b", 1, 1, constant(0));
-    g.gradient(a)(0, 0) = 3;
-    g.gradient(b)(0, 0) = 4;
-    Sgd<double> clipped(g.parameters(), {.rate = 1, .clip = 1});
-    CHECK(clipped.step() == Approx(5));
-    CHECK(g.value(a)(0, 0) == Approx(-0.6));
-    CHECK(g.value(b)(0, 0) == Approx(-0.8));
-    g.gradient(a)(0, 0) = 1000;
-    Sgd<double> free(g.parameters("a"), {.rate = 1});
-    free.step();
-    CHECK(g.value(a)(0, 0) == Approx(-1000.6));
-}
-
 TEMPLATE_TEST_CASE("Momentum is that of PyTorch, with decay and a rate that changes", "[update][sgd]", float,
                    double) {
     using T = TestType;
@@ -223,12 +189,4 @@ TEST_CASE("Averaging is triggered when validation stops improving, and averages 
     asgd.swap();
     CHECK(b.value()[0] == Approx(-3));
     REQUIRE_THROWS_AS(asgd.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);
-}
-
-TEST_CASE("Averaging waits until there is a validation more than the window before the last",
-          "[update][asgd]") {
-    Bare<double> b;
-    AveragedSgd<double> asgd(b.g.parameters(), {.window = 2});
-    for (const double v : {3.0, 4.0, 5.0}) CHECK_FALSE(asgd.observe(v));
-    CHECK(asgd.observe(6));  // the fourth: 6 > min(3)
 }

@@ -62,14 +62,6 @@ TEST_CASE("A step too long for rows held at norm 1 moves nothing", "[update][uni
     CHECK(m.all(false) == other.all(false));
 }
 
-TEST_CASE("Averages of rows held at norm 1 are refused", "[update][unit_rows][errors]") {
-    Trained m;  // they are shorter: 0.7 for two rows at right angles
-    REQUIRE_THROWS_MATCHES(AveragedSgd<double>(m.g.parameters(), {}), UsageError,
-                           says("averaged sgd", "'E'", "norm 1", "exclude it"));
-    AveragedSgd<double> others(m.g.parameters("!E"), {});
-    CHECK(others.step() > 0);
-}
-
 TEST_CASE("A step to zero on a row held at norm 1 moves nothing, a looked-up row alone counts",
           "[update][unit_rows][errors]") {
     Graph<double> g({.time = 1, .batch = 1});

@@ -87,35 +87,6 @@ TEMPLATE_TEST_CASE("A weight average goes on after a load as if there had been n
     CHECK(run(true) == run(false));
 }
 
-TEMPLATE_TEST_CASE("After a runaway a weight average begins anew", "[update][average]", float, double) {
-    using T = TestType;
-    const auto bad = GENERATE(std::nan(""), std::numeric_limits<double>::infinity(), 1e30);
-    for (const double decay : {0.0, 0.9, 1.0}) {
-        Weights<T> m;
-        WeightAverage<T> average(m.g.parameters("w"), {.decay = decay});
-        m.set(bad, 1), average.add();
-        if (decay > 0) average.restart();  // λ = 0 forgets by itself
-        m.set(0.25, 3), average.add();
-        m.set(9, 9), average.swap();
-        CHECK(m.at(0) == T(0.25));
-        CHECK(m.at(1) == 3);
-    }
-}
-
-TEST_CASE("What restores weights is not copied", "[update][average]") {
-    STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<WeightAverage<float>>);
-    STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<WeightAverage<float>>);
-    STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<AveragedSgd<float>>);
-    STATIC_REQUIRE_FALSE(std::is_move_constructible_v<WeightDrop<float>>);  // Dropped refers to it
-    STATIC_REQUIRE_FALSE(std::is_move_assignable_v<WeightDrop<float>>);
-    Weights<double> m;
-    WeightAverage<double> first(m.g.parameters("w"), {.decay = 1});
-    m.set(1, 2), first.add(), m.set(3, 4), first.swap();
-    WeightAverage<double> second = std::move(first);
-    second.swap();
-    CHECK(m.at(0) == 3);
-}
-
 TEST_CASE("A weight average refuses what would lose weights", "[update][average][errors]") {
     Weights<float> m;
     for (const double decay : {-0.1, 1.1, std::nan("")})

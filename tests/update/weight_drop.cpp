@@ -95,52 +95,6 @@ TEST_CASE("Its gradient is that of the loss with these entries left out", "[upda
     CHECK(std::count(found.begin(), found.end(), 0.) == std::count(factors.begin(), factors.end(), 0.));
 }
 
-TEST_CASE("The gradient of a table that is looked up is masked in the rows that it has",
-          "[update][weight_drop]") {
-    Graph<double> g({.time = 3, .batch = 1});
-    const auto x = g.tokens("x", 5);
-    const auto E = g.weight("E", 5, 4, uniform(1));
-    const auto w = g.input("w", 4);
-    const auto l = g.add<Dot>("dot", {}, w, g.add<Embedding>("embed", {}, x, E));
-    const Numbers weights = numbers(12, 3), before = flat(g.value(E));
-    const std::vector<Token> words = {3, 1, 3};
-    const auto pass = [&] {
-        g.forward(l, {x, {words.data(), 3, 1}}, {w, weights.data(), 3, 1});
-        g.backward(l);
-    };
-    pass();
-    Numbers expected = gradient(g, "E"), now;  // of a loss that is linear in E
-    g.parameters().clear_gradients();
-    WeightDrop<double> drop(g.parameters("E"), {.keep = 0.5});
-    {
-        const WeightDrop<double>::Dropped dropped(drop);
-        now = flat(g.value(E));
-        pass();
-    }
-    for (std::size_t k = 0; k < now.size(); ++k) expected[k] *= now[k] / before[k];
-    CHECK(g.parameter("E").condition == Parameter<double>::Condition::rows);
-    CHECK(apart(gradient(g, "E"), expected) < 1e-14);
-}
-
-TEST_CASE("keep = 1 changes no bit, and other parameters stay whatever keep is", "[update][weight_drop]") {
-    Layer<float> plain, dropped;
-    plain.forward();
-    plain.g.backward(plain.l);
-    auto all = dropped.drop(1);
-    {
-        const WeightDrop<float>::Dropped pass(all);
-        dropped.forward();
-        dropped.g.backward(dropped.l);
-    }
-    CHECK(gradient(plain.g, "lstm.U") == gradient(dropped.g, "lstm.U"));
-
-    auto half = plain.drop(0.5);
-    plain.g.parameters().clear_gradients();
-    const Numbers W = flat(plain.g.value(plain.g.weight("lstm.W")));
-    const WeightDrop<float>::Dropped pass(half);
-    CHECK(flat(plain.g.value(plain.g.weight("lstm.W"))) == W);
-}
-
 TEST_CASE("Masks go on where a checkpoint was written, for any number of threads", "[update][weight_drop]") {
     const auto draws = [](WeightDrop<float>& drop, Graph<float>& g, int n) {
         std::vector<Numbers> all;

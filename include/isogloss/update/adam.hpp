@@ -70,26 +70,20 @@ public:
             s = std::min(b2 * s + (1 - b2) * g * g, largest);
             return w - (eta * m / (std::sqrt(s * scale) + epsilon) + decay * w);
         };
-        for (std::size_t j = 0; j < group_.size(); ++j) {
-            Parameter<T>& p = group_[j];
-            if (!p.trained) continue;
-            const T* gradient = p.dense_gradient().data;
-            require_step(p, double(eta) / (1 - double(b2)), [&](Index i) {
+        for (Parameter<T>* p : group_)
+            if (p->trained) p->dense_gradient();
+        step_all(
+            group_, double(eta) / (1 - double(b2)),
+            [&](std::size_t j, Index i) {
                 T m = mean_[j][i], s = square_[j][i];
-                return moved(p.value[i], gradient[i], m, s);
-            });
-        }
-        ++steps_;
-        for (std::size_t j = 0; j < group_.size(); ++j) {
-            Parameter<T>& p = group_[j];
-            if (!p.trained) continue;
-            const T* gradient = p.gradient;
-            T *w = p.value, *m = mean_[j].data(), *s = square_[j].data();
-            kernel::over_numbers(p.size(), [&](Index first, Index last, Index) {
+                return moved(group_[j].value[i], group_[j].gradient[i], m, s);
+            },
+            [&](std::size_t j, Index first, Index last) {
+                const T* gradient = group_[j].gradient;
+                T *w = group_[j].value, *m = mean_[j].data(), *s = square_[j].data();
                 for (Index i = first; i < last; ++i) w[i] = moved(w[i], gradient[i], m[i], s[i]);
             });
-            finish_step(p);
-        }
+        ++steps_;
         return norm;
     }
 

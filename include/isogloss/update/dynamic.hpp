@@ -134,8 +134,8 @@ private:
     double average_root() const {
         if (collected_ == 0)
             throw UsageError(
-                "dynamic update: the rule rms needs mean squares; call collect() after backward "
-                "passes over training text first");
+                "dynamic update: rms needs mean squares; call collect() after backward passes over ",
+                "training text");
         double total = 0;
         for (const auto& squares : squares_) {
             double sum = 0;
@@ -169,28 +169,25 @@ private:
         const auto by_direction = [=]<class L>(L w, L delta, L w0, L square) {
             return w + back(w, w0, square) + L(along) * delta;
         };
-        const auto each = [&](auto&& f) {
-            for (std::size_t k = 0; k < group_.size(); ++k) {
-                const T *delta = directions.empty() ? nullptr : directions[k], *w0 = lease_.kept(k).data(),
-                        *squares = by_rms ? squares_[k].data() : w0;
-                if (delta) f(group_[k], delta, w0, squares, by_direction);
-                else f(group_[k], group_[k].gradient, w0, squares, by_gradient);
-            }
+        const auto direction_of = [&](std::size_t k) { return directions.empty() ? nullptr : directions[k]; };
+        const auto after = [&](std::size_t k,
+                               auto&& number) {  // number(array) is one of its numbers, or some
+            const T *w0 = lease_.kept(k).data(), *squares = by_rms ? squares_[k].data() : w0,
+                    *w = group_[k].value;
+            if (const T* delta = direction_of(k))
+                return by_direction(number(w), number(delta), number(w0), number(squares));
+            return by_gradient(number(w), number(group_[k].gradient), number(w0), number(squares));
         };
-        each([&](Parameter<T>& p, const T* g, const T* w0, const T* squares, const auto& moved) {
-            if (p.trained && (options_.decay > 0 || g != p.gradient)) p.dense_gradient();
-            require_step(p, reach, [&](Index i) { return moved(p.value[i], g[i], w0[i], squares[i]); });
-        });
-        each([&](Parameter<T>& p, const T* g, const T* w0, const T* squares, const auto& moved) {
-            for_each_range(p, [&](T* w, const T*, Index n, Index) {
-                const Index first = w - p.value;
-                kernel::sweep<T>(0, n, [&](auto lanes) {
-                    lanes.store(w, moved(lanes.load(w), lanes.load(g + first), lanes.load(w0 + first),
-                                         lanes.load(squares + first)));
+        for (std::size_t k = 0; k < group_.size(); ++k)
+            if (group_[k].trained && (options_.decay > 0 || direction_of(k))) group_[k].dense_gradient();
+        step_all(
+            group_, reach,
+            [&](std::size_t k, Index i) { return after(k, [i](const T* array) { return array[i]; }); },
+            [&](std::size_t k, Index first, Index last) {
+                kernel::sweep<T>(first, last, [&](auto lanes) {
+                    lanes.store(group_[k].value, after(k, [&](const T* array) { return lanes.load(array); }));
                 });
             });
-            finish_step(p);
-        });
     }
 
     Lease<T> lease_;                       // keeps θ₀

@@ -76,8 +76,8 @@ template <class T> double direction_norm(const Parameters<T>& group, double divi
         const double squares = std::accumulate(by_piece, by_piece + kernel::most_pieces, 0.0);
         if (!std::isfinite(squares))
             throw NumericError("update: the gradient of '", p->name,
-                               "' is not finite; nothing was changed. Lower the ",
-                               "learning rate, or find the first node with Graph::checking(true).");
+                               "' is not finite; nothing was changed. Lower ",
+                               "the learning rate, or find the first node with Graph::checking(true)");
         total += squares;
     }
     return std::sqrt(total) / divisor;
@@ -104,42 +104,51 @@ double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor =
     return norm;
 }
 
-/// Throws NumericError, with nothing changed, if a step would make a number of a parameter infinite, or a row held at norm
-/// 1 one without a direction. moved(i) is element i after the step, `reach` the most by which an element moves: a step
-/// so short that no number of them overflows is not looked at.
-template <class T, class Moved> void require_step(const Parameter<T>& p, double reach, Moved&& moved) {
-    using Condition = typename Parameter<T>::Condition;
-    if (!p.unit_rows && reach <= std::sqrt(static_cast<double>(std::numeric_limits<T>::max()))) return;
-    const auto check = [&](Index row) {
-        T part[kernel::chunk];
-        double squares = 0;
-        bool finite = true;
-        for (Index first = 0, count; first < p.cols; first += count) {
-            count = std::min(kernel::chunk, p.cols - first);
-            for (Index k = 0; k < count; ++k) part[k] = moved(row * p.cols + first + k);
-            squares += kernel::sum_of_squares(count, part);
-            finite = finite && kernel::first_non_finite(count, part) == count;
-        }
-        if (p.unit_rows ? !(squares > 0) || !std::isfinite(squares) : !finite)
-            throw NumericError("update: the step takes row ", row, " of '", p.name, "' to the norm ",
-                               std::sqrt(squares), "; nothing was changed. Lower the learning rate or the ",
-                               "clipping threshold");
-    };
-    if (p.condition == Condition::dense)
-        for (Index i = 0; i < p.rows; ++i) check(i);
-    else if (p.condition == Condition::rows)
-        for (const Index i : p.touched) check(i);
+/// Calls f(i) for the rows of a parameter in which its gradient can differ from zero.
+template <class T, class F> void for_each_row(const Parameter<T>& p, F&& f) {
+    if (p.condition == Parameter<T>::Condition::dense)
+        for (Index i = 0; i < p.rows; ++i) f(i);
+    else if (p.condition == Parameter<T>::Condition::rows)
+        for (const Index i : p.touched) f(i);
 }
 
 /// Renormalises those rows held at norm 1 that moved, and clears the gradient.
 template <class T> void finish_step(Parameter<T>& p) {
-    if (p.unit_rows) {
-        if (p.condition == Parameter<T>::Condition::dense)
-            for (Index i = 0; i < p.rows; ++i) graph::normalise_row(p, i);
-        else if (p.condition == Parameter<T>::Condition::rows)
-            for (const Index i : p.touched) graph::normalise_row(p, i);
-    }
+    if (p.unit_rows) for_each_row(p, [&](Index i) { graph::normalise_row(p, i); });
     p.clear_gradient();
+}
+
+/// Steps all parameters of a group, or none: throws NumericError, with nothing changed, if a number would become infinite,
+/// or a row held at norm 1 lose its direction. moved(k, i) is element i of parameter k after the step,
+/// move(k, first, last) moves those elements of it, for the ranges of for_each_range; the gradient is then cleared.
+/// `reach` is the most by which an element moves: a step so short that no number of them overflows is not looked at.
+template <class T, class Moved, class Move>
+void step_all(const Parameters<T>& group, double reach, Moved&& moved, Move&& move) {
+    const bool may_overflow = !(reach <= std::sqrt(static_cast<double>(std::numeric_limits<T>::max())));
+    for (std::size_t k = 0; k < group.size(); ++k) {
+        const Parameter<T>& p = group[k];
+        if (!p.unit_rows && !may_overflow) continue;
+        for_each_row(p, [&](Index row) {
+            T part[kernel::chunk];
+            double squares = 0;
+            bool finite = true;
+            for (Index first = 0, count; first < p.cols; first += count) {
+                count = std::min(kernel::chunk, p.cols - first);
+                for (Index i = 0; i < count; ++i) part[i] = moved(k, row * p.cols + first + i);
+                squares += kernel::sum_of_squares(count, part);
+                finite = finite && kernel::first_non_finite(count, part) == count;
+            }
+            if (p.unit_rows ? !(squares > 0) || !std::isfinite(squares) : !finite)
+                throw NumericError("update: the step takes row ", row, " of '", p.name, "' to the norm ",
+                                   std::sqrt(squares), "; nothing was changed. Lower the learning rate");
+        });
+    }
+    for (std::size_t k = 0; k < group.size(); ++k) {
+        Parameter<T>& p = group[k];
+        for_each_range(p,
+                       [&](const T* w, const T*, Index n, Index) { move(k, w - p.value, w - p.value + n); });
+        finish_step(p);
+    }
 }
 
 }}  // namespace isogloss

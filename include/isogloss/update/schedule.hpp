@@ -77,8 +77,8 @@ public:
 
     /// Records a validation value (lower is better) and returns the rate to continue with.
     double observe(double validation) {
-        if (!std::isfinite(validation))
-            throw NumericError("divide on plateau: observed the value ", validation);
+        require<NumericError>("divide on plateau", "the validation", validation,
+                              std::numeric_limits<double>::lowest());
         if (validation < best_) {
             best_ = validation;
             waited_ = 0;

@@ -51,19 +51,20 @@ public:
         }
         const T factor = static_cast<T>(this->clipped_rate(norm) / d);
         const T decay = static_cast<T>(d * options_.weight_decay);
-        for (const Parameter<T>* p : group_)
-            require_step(*p, this->clipped_rate(norm) * norm, [&](Index i) {
-                return p->value[i] - factor * (p->gradient[i] + decay * p->value[i]);
-            });
-        for (Parameter<T>* p : group_) {
-            for_each_range(*p, [&](T* w, const T* g, Index n, Index) {
+        step_all(
+            group_, this->clipped_rate(norm) * norm,
+            [&](std::size_t k, Index i) {
+                const Parameter<T>& p = group_[k];
+                return p.value[i] - factor * (p.gradient[i] + decay * p.value[i]);
+            },
+            [&](std::size_t k, Index first, Index last) {
+                T* w = group_[k].value;
+                const T* g = group_[k].gradient;
                 if (decay == 0)
-                    for (Index i = 0; i < n; ++i) w[i] -= factor * g[i];
+                    for (Index i = first; i < last; ++i) w[i] -= factor * g[i];
                 else
-                    for (Index i = 0; i < n; ++i) w[i] -= factor * (g[i] + decay * w[i]);
+                    for (Index i = first; i < last; ++i) w[i] -= factor * (g[i] + decay * w[i]);
             });
-            finish_step(*p);
-        }
         return norm;
     }
 
@@ -83,23 +84,22 @@ private:
                 decay = static_cast<T>(d * options_.weight_decay);
         const auto sum = [=](T w, T g, T m) { return mu * m + factor * (g + decay * w); };
         const double reach = this->clipped_rate(norm) * norm / (1 - options_.momentum);
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            Parameter<T>& p = group_[k];
-            if (!p.trained) continue;
-            const T *g = p.dense_gradient().data, *m = momentum_[k].data();
-            require_step(p, reach, [&](Index i) { return p.value[i] - eta * sum(p.value[i], g[i], m[i]); });
-        }
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            Parameter<T>& p = group_[k];
-            for_each_range(p, [&](T* w, const T* g, Index n, Index) {
-                T* m = momentum_[k].data() + (w - p.value);
-                for (Index i = 0; i < n; ++i) {
+        for (Parameter<T>* p : group_)
+            if (p->trained) p->dense_gradient();
+        step_all(
+            group_, reach,
+            [&](std::size_t k, Index i) {
+                const Parameter<T>& p = group_[k];
+                return p.value[i] - eta * sum(p.value[i], p.gradient[i], momentum_[k][i]);
+            },
+            [&](std::size_t k, Index first, Index last) {
+                T *w = group_[k].value, *m = momentum_[k].data();
+                const T* g = group_[k].gradient;
+                for (Index i = first; i < last; ++i) {
                     m[i] = sum(w[i], g[i], m[i]);
                     w[i] -= eta * m[i];
                 }
             });
-            finish_step(p);
-        }
     }
 
     using Rule<T, SgdOptions>::group_, Rule<T, SgdOptions>::options_;
@@ -139,8 +139,7 @@ public:
 
     /// Records a validation loss (or perplexity); returns whether averaging is on.
     bool observe(double validation) {
-        if (!std::isfinite(validation))
-            throw NumericError("averaged sgd: observed the validation value ", validation);
+        require_finite("averaged sgd", "the validation", 1, &validation);
         const auto t = static_cast<Index>(history_.size());
         if (!triggered_ && t > window_ &&
             validation > *std::min_element(history_.begin(), history_.end() - window_))
