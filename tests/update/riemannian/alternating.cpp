@@ -7,23 +7,6 @@
 #include "io/files.hpp"
 #include "networks.hpp"
 
-namespace {
-
-/// A network that has been trained by conjugate directions for some rounds.
-struct ConjugateTraining {
-    Net<Glnn> n{40};
-    SearchStep<double> step = transition_step(n.g);
-    AlternatingTraining<double> training{n.g, n.l};
-    ConjugateTraining() {
-        step.conjugate(true);
-        training.add(step, {.rate = 0.05});
-        training.data({n.feeds()});
-        for (int k = 0; k < 3; ++k) training.round();
-    }
-};
-
-}  // namespace
-
 TEST_CASE("Alternating training never leaves a worse loss than it found", "[riemannian]") {
     Net<Glnn> n(80);
     auto softmax = softmax_step(n.g, n.y);
@@ -77,45 +60,7 @@ TEST_CASE("When no rate will do everything is as it was", "[riemannian]") {
     REQUIRE(training.accepted(0) == 0);
     AlternatingTraining<double> without(n.g, n.l);
     without.add(step, {.rate = 1});
-    REQUIRE_THROWS_MATCHES(without.round(), UsageError, says("no sequences or no groups"));
-    AlternatingTraining<double> none(n.g, n.l);
-    none.data({n.feeds()});
-    REQUIRE_THROWS_MATCHES(none.round(), UsageError, says("no sequences or no groups"));
-}
-
-TEST_CASE("Gradients of passes between the rounds enter no direction", "[riemannian]") {
-    Net<Glnn> plain(80), used(80);
-    const auto train = [](Net<Glnn>& n, bool look) {
-        auto softmax = softmax_step(n.g, n.y);
-        auto transition = transition_step(n.g);
-        AlternatingTraining<double> training(n.g, n.l);
-        training.add(softmax, {.rate = 1}), training.add(transition, {.rate = 1});
-        training.data({n.feeds()});
-        for (int k = 0; k < 3; ++k) {
-            if (look) {
-                n.forward();
-                n.g.backward(n.l);
-                training.resume();
-            }
-            training.round();
-        }
-        return training.value();
-    };
-    CHECK(train(used, true) == Approx(train(plain, false)).epsilon(1e-12));
-}
-
-TEST_CASE("A round on lent weights is refused, even if no group has them", "[riemannian][errors]") {
-    Net<Glnn> n(20);
-    auto softmax = softmax_step(n.g, n.y);
-    AlternatingTraining<double> training(n.g, n.l);
-    training.add(softmax, {.rate = 1});
-    training.data({n.feeds()});
-    WeightDrop<double> drop(n.g.parameters("net.*"), {});
-    {
-        const WeightDrop<double>::Dropped dropped(drop);
-        REQUIRE_THROWS_MATCHES(training.round(), UsageError, says("alternating training", "weight drop"));
-    }
-    training.round();
+    REQUIRE_THROWS_MATCHES(without.round(), UsageError, says("call add() and data()"));
 }
 
 TEST_CASE("A group without a finite metric waits, and a round in which no group has one throws",
@@ -134,7 +79,7 @@ TEST_CASE("A group without a finite metric waits, and a round in which no group 
     alone.add(transition, {.rate = 0.1});
     alone.data({{{x, in}, {y, next}}});
     REQUIRE(std::isfinite(alone.value()));
-    REQUIRE_THROWS_MATCHES(alone.round(), NumericError, says("the metric", "is not finite"));
+    REQUIRE_THROWS_MATCHES(alone.round(), NumericError, says("inf in the metric"));
     REQUIRE(alone.cancelled(0) == 1);
 
     training.add(transition, {.rate = 0.1});
@@ -182,27 +127,9 @@ TEST_CASE("Several sequences are summed with their weights", "[riemannian]") {
             Approx(3 * separate.g.forward(separate.l, std::span<const Feed<double>>(sequences[0]))));
     REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1}), UsageError, says("2 sequences and 1 weights"));
     REQUIRE_THROWS_MATCHES(weighted.data(sequences, {1, -1}), UsageError, says("weight = -1"));
-    REQUIRE_THROWS_MATCHES(weighted.data(sequences, {0, 0}), UsageError, says("not all 0"));
+    REQUIRE_THROWS_MATCHES(weighted.data(sequences, {0, 0}), UsageError, says("sum to 0"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 0}), UsageError, says("rate = 0"));
     REQUIRE_THROWS_MATCHES(weighted.add(t2, {.rate = 1, .down = 1}), UsageError, says("down = 1"));
-}
-
-TEST_CASE("A training saved after its weights were replaced evaluates their loss", "[riemannian]") {
-    const auto checkpoint = [](Net<Glnn>& n, AlternatingTraining<double>& training) {
-        io::Checkpoint c;
-        return c.model(n.g).state("training", training);
-    };
-    const TemporaryDirectory folder;
-    ConjugateTraining first, next;
-    checkpoint(first.n, first.training).save(folder / "start.safetensors");
-    for (int k = 0; k < 5; ++k) first.training.round();
-    // Worse weights, of which no round has computed the loss yet.
-    checkpoint(first.n, first.training)
-        .load(io::Safetensors::open(folder / "start.safetensors"), io::Restore::parameters);
-    checkpoint(first.n, first.training).save(folder / "between.safetensors");
-    checkpoint(next.n, next.training).load(io::Safetensors::open(folder / "between.safetensors"));
-    CHECK(next.training.round() == first.training.round());
-    CHECK(next.n.forward() == Approx(next.training.value()).epsilon(1e-13));
 }
 
 TEST_CASE("Steps of a head go the same way whether the network below runs or not", "[riemannian]") {
@@ -236,9 +163,7 @@ TEST_CASE("A trial that throws leaves the weights of before", "[riemannian][erro
     n.text[0] = first;
     const double loss = training.value();
     REQUIRE(training.round() < loss);
-    REQUIRE_THROWS_MATCHES(training.rate(1), UsageError, says("group 1", "one of the 1"));
-    REQUIRE_THROWS_MATCHES(training.accepted(1), UsageError, says("group 1"));
-    REQUIRE_THROWS_MATCHES(training.cancelled(7), UsageError, says("group 7"));
+    REQUIRE_THROWS_MATCHES(training.rate(1), UsageError, says("group = 1"));
 }
 
 TEST_CASE("Weights of sequences have no unit", "[riemannian]") {
@@ -293,8 +218,7 @@ TEST_CASE("Full-batch training goes on from a file with the same bits", "[rieman
         for (Index i = 0; i < p->size(); ++i) REQUIRE(second.g.parameter(p->name).value[i] == p->value[i]);
     // Of parameters alone: the loss to improve is that of the parameters that were loaded, here a worse one.
     whole.checkpoint().load(io::Safetensors::open(folder / "training.safetensors"), io::Restore::parameters);
-    const double known = whole.training.value();
-    REQUIRE(known < first.training.value());
+    whole.training.resume();
     whole.train(1);
     CHECK(whole.training.value() <= first.training.value());
     CHECK(whole.forward() == Approx(whole.training.value()).epsilon(1e-13));

@@ -2,26 +2,6 @@
 
 #include "networks.hpp"
 
-namespace {
-
-// z = Σ u W_x + b, with a matrix for each symbol.
-template <class Scalar> struct Selected {
-    struct Options {
-        Index units = 0;
-    };
-    Options options;
-    Units<Scalar> z;
-
-    Seq<Scalar> setup(Setup<Scalar>& s, Seq<Scalar> u, Tokens x) {
-        z = s.units("z", options.units).init(uniform(0.9)).from("W", u, x).bias("b");
-        return z;
-    }
-    void forward(Forward<Scalar>& p) { p.affine(z); }
-    template <class Quantity> void backward(Backward<Scalar, Quantity>& p) { p.affine_backward(z); }
-};
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("A symmetric system is solved by its factor", "[riemannian]", float, double) {
     // M = L Lᵀ with L = [[2, 0, 0], [1, 3, 0], [-1, 0.5, 1]], r = (1, -2, 3)
     std::vector<TestType> M = {4, 0, 0, 2, 10, 0, -2, 0.5, 2.25},
@@ -64,7 +44,7 @@ TEST_CASE("An input that never departs from a constant has no quasi-diagonal ste
 }
 
 TEMPLATE_TEST_CASE("Units without data have a step of 0 without damping", "[riemannian]", float, double) {
-    const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    const MetricForm form = GENERATE(MetricForm::quasi_diagonal, MetricForm::diagonal);
     Map<TestType> m;
     for (std::size_t r = 0; r < m.in.size(); ++r)
         if (r % 3 == 0) m.in[r] = 0;  // an input that is always 0
@@ -87,46 +67,4 @@ TEMPLATE_TEST_CASE("Units without data have a step of 0 without damping", "[riem
             if (known) REQUIRE((std::isfinite(steps[k][i]) && steps[k][i] != 0));
             else REQUIRE(steps[k][i] == 0);
         }
-}
-
-TEST_CASE("Inputs selected by tokens have sums for each symbol, and none with the bias", "[riemannian]") {
-    const MetricForm form = GENERATE(MetricForm::quasi_diagonal, MetricForm::diagonal);
-    constexpr Index T = 4, B = 2, m = 3, n = 2, A = 3;
-    Graph<double> g({.time = T, .batch = B});
-    const auto u = g.input("u", m), w = g.input("w", n);
-    const auto x = g.tokens("x", A);
-    const Seq<double> z = g.add<Selected>("map", {.units = n}, u, x);
-    const auto l = g.add<Dot>("loss", {}, w, z);
-    const Numbers in = numbers(T * B * m, 1), weights = numbers(T * B * n, 2);
-    const std::vector<Token> symbols = {0, 2, 2, 0, 2, 0, 0, 2};  // symbol 1 does not occur
-    g.forward(l, {u, in.data(), T, B}, {x, {symbols.data(), T, B}}, {w, weights.data(), T, B});
-    g.backward(l);
-    const auto group = g.parameters("map.*");
-    UnitMetric<double> metric(graph::Inspect::store(g), group, graph::Inspect::store(g).units[0],
-                              UnitModulus::ruop, form);
-    metric.add(2);
-    metric.clear(0.5);
-    metric.clear(0.5);
-    metric.add(0.5);  // 2 / 4 + 1/2: the sums over one pass
-
-    Numbers M(A * m * n), M00(n), trace(n), steps(A * m * n), bias(n);
-    for (std::size_t r = 0; r < T * B; ++r)
-        for (std::size_t j = 0; j < n; ++j) {
-            const double phi = weights[r * n + j] * weights[r * n + j];
-            M00[j] += phi, trace[j] += phi;
-            for (std::size_t i = 0; i < m; ++i) {
-                const double square = in[r * m + i] * in[r * m + i] * phi;
-                M[(std::size_t(symbols[r]) * m + i) * n + j] += square;
-                trace[j] += square;
-            }
-        }
-    const Numbers G = gradient(g, "map.W"), G0 = gradient(g, "map.b");
-    const Metric<double>::Slot slots[] = {{G.data(), steps.data()}, {G0.data(), bias.data()}};
-    metric.direction(slots, 0.5, {.relative = 0.1, .absolute = 0.2});
-    for (std::size_t j = 0; j < n; ++j) {
-        const double epsilon = 0.1 * trace[j] / (1 + A * m) + 0.2;
-        for (std::size_t e = j; e < steps.size(); e += n)
-            CHECK(steps[e] == Approx(-0.5 * G[e] / (M[e] + epsilon)).epsilon(1e-12));
-        CHECK(bias[j] == Approx(-0.5 * G0[j] / (M00[j] + epsilon)).epsilon(1e-12));
-    }
 }

@@ -65,34 +65,25 @@ public:
         const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
         if (weights.size() != sequences.size() || sum == 0)
             throw UsageError("alternating training: found ", sequences.size(), " sequences and ",
-                             weights.size(), " weights that sum to ", sum,
-                             ", expected at least one sequence, and a weight for each that are not all 0");
+                             weights.size(), " weights that sum to ", sum, ", expected a weight for each");
         sequences_ = std::move(sequences);
         weights_ = std::move(weights);
         mean_weight_ = sum / static_cast<double>(weights_.size());
         for (auto& g : groups_) g.step->forget_direction();
         resume();
-        if (!std::isfinite(value_))
-            throw NumericError(
-                "alternating training: the loss is not finite at the start; begin with smaller weights");
+        require_finite("alternating training", "the loss at the start", 1, &value_);
     }
 
-    /// Call this if the graph or its weights were used elsewhere since the last round, or its mode was changed
-    /// (Graph::training); changed weights are accepted as they are.
-    void resume() {
-        changed_ = true;  // until its loss is known
-        value_ = evaluate();
-        changed_ = false;
-    }
+    /// Call this if the graph or its weights were used elsewhere since the last round, parameters alone were loaded, or its
+    /// mode was changed (Graph::training); changed weights are accepted as they are.
+    void resume() { value_ = evaluate(); }
 
     /// One step of every group. Returns the loss; throws NumericError when no group has a direction that is
     /// finite: nothing has changed then, nor would further rounds change anything.
     double round() {
         if (sequences_.empty() || groups_.empty())
-            throw UsageError("alternating training: found no sequences or no groups; call add() and data() ",
-                             "before round()");
+            throw UsageError("alternating training: call add() and data() before round()");
         graph::require_unlent(graph::Inspect::store(graph_).parameters, "alternating training");
-        if (changed_) resume();
         std::size_t without = 0;
         for (auto& g : groups_) {
             sum(g);
@@ -122,7 +113,6 @@ public:
     /// conjugate direction. To resume from a file: add the groups and set the data as before, then load.
     template <class Visitor> void visit(Visitor& v) {
         v.number("value", value_);
-        v.flag("changed", changed_);
         for (std::size_t k = 0; k < groups_.size(); ++k) {
             const std::string prefix = message("group", k, '/');
             v.number(prefix + "rate", groups_[k].control.rate);
@@ -133,11 +123,6 @@ public:
     }
     /// Call this after state and weights were loaded from a file, as Checkpoint::load does.
     void after_load() { current_ = passed_ = false; }
-    /// Called by Checkpoint::load before one of parameters alone: the next round evaluates the loss of the new ones.
-    void before_load_of_parameters() {
-        changed_ = true;
-        for (auto& g : groups_) g.step->forget_direction();
-    }
 
 private:
     struct Group {
@@ -147,9 +132,7 @@ private:
     };
 
     const Group& at(std::size_t group) const {
-        if (group >= groups_.size())
-            throw UsageError("alternating training: found group ", group, ", expected one of the ",
-                             groups_.size(), " that were added, counted from 0");
+        require("alternating training", "group", Index(group), 0, std::ssize(groups_) - 1);
         return groups_[group];
     }
 
@@ -233,7 +216,6 @@ private:
     std::vector<double> weights_;
     double mean_weight_ = 1;
     double value_ = std::numeric_limits<double>::infinity();
-    bool changed_ = false;  // value_ is that of other weights
     bool current_ = false;  // the graph holds a forward pass at the current values
     bool passed_ = false;   // the last forward pass succeeded
 };

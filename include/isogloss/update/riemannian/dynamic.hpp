@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/metrics.hpp>
-#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -63,7 +62,7 @@ public:
     double rate() const { return options_.rate; }
     /// Sets η ≥ 0; throws UsageError if it is out of range.
     void rate(double r) {
-        require(who, "rate", r, 0.0, static_cast<double>(std::numeric_limits<T>::max()));
+        this->require_rate(r);
         options_.rate = r;
     }
     using DynamicUpdate<T>::decay, DynamicUpdate<T>::group, DynamicUpdate<T>::restore;
@@ -72,25 +71,21 @@ public:
 
     /// After each backward pass over training text: see DynamicUpdate::collect().
     void collect() {
-        for (const auto& m : metrics_) m->require_passes();
-        detail::require_last_pass(who, store_, units_);
+        detail::require_passes(metrics_, &units_);
         DynamicUpdate<T>::collect();  // throws if a gradient is not finite, before it enters the metrics
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
         for (auto& m : metrics_) m->add(1);
         positions_ += static_cast<double>(store_.rows());
-        finite_ = false;
     }
 
     /// One step; returns √(-G·Δ) of the units.
     double step() {
         const SubnormalsAreZero flush;
         if (positions_ == 0)
-            throw UsageError(who, ": there is no metric yet; call collect() after backward passes over ",
-                             "training text first");
-        if (!finite_)
-            for (const auto& m : metrics_) m->require_finite();
-        finite_ = true;
+            throw UsageError(who,
+                             ": there is no metric; call collect() after backward passes over training text");
+        for (const auto& m : metrics_) m->check_sums();
         const double d = group_.divisor(options_.rest.divisor);
         const double length =
             directions_.solve(who, metrics_, positions_ / d, {.relative = options_.damping}, d);
@@ -102,25 +97,20 @@ private:
     static constexpr const char* who = "riemannian dynamic update";
     using DynamicUpdate<T>::group_;
 
-    // The members that belong to one layer of units alone; rows of weights of a network on a graph are no units.
+    // The members that belong to one layer of units alone.
     static Parameters<T> units_of(graph::Store<T>& store, const Parameters<T>& group) {
         std::vector<Parameter<T>*> units;
         const auto take = [&](Weight<T> w) {
             if (detail::place(store, group, w) >= 0 && store[w].uses() == 1 && !store[w].unit_rows)
                 units.push_back(&store[w]);
         };
-        const auto networks = store.template all<EdgeRecord<T>>();
         for (const auto& u : store.units) {
-            if (std::any_of(networks.begin(), networks.end(),
-                            [&](const EdgeRecord<T>* e) { return e->rows.id >= 0 && &store[e->rows] == &u; }))
-                continue;
+            if (detail::are_of_network(store, u)) continue;
             take(u.bias);
             for (const auto& s : u.sources) take(s.weight);
         }
         if (units.empty())
-            throw UsageError(who,
-                             ": the group has no weights of a layer of units, and nothing has a metric; ",
-                             "use DynamicUpdate");
+            throw UsageError(who, ": the group has no weights of a layer of units; use DynamicUpdate");
         return {store, std::move(units)};
     }
 
@@ -131,7 +121,6 @@ private:
     std::vector<const T*> by_parameter_;  // the direction of each of the group, or null
     Metrics<T> metrics_;
     double positions_ = 0;  // N
-    bool finite_ = false;   // whether the metrics are known to be
 };
 
 }}  // namespace isogloss

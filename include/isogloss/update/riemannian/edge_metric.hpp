@@ -4,7 +4,8 @@
 #include <isogloss/graph/store.hpp>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/kernel/transpose.hpp>
-#include <isogloss/update/riemannian/start_sums.hpp>
+#include <isogloss/node/edges.hpp>
+#include <isogloss/update/riemannian/metric.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -21,7 +22,9 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///     diagonal         Δ_i = -G_i / M_ii
 ///
 /// and for a start value -B / (Φ + ε) at the start. B is the derivative of the loss, Φ = B² for
-/// RUOP, the modulus for RBPM.
+/// RUOP, the modulus for RBPM. For start values the sums are over the columns that begin there: only passes in which
+/// some column begins contribute, and only these decay the sums; the first one counts in full. How ε is added is our
+/// reading of eq. (29).
 ///
 /// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
@@ -37,15 +40,14 @@ public:
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: '", record.name, "'"),
                     form_on_graph(form, record.edges.count(), record.edges.units), modulus),
-          start(store, group, record),
           record_(record),
           edges_(record.edges),
           tau_(detail::place(store, group, record.tau)),
-          rho_(detail::place(store, group, record.rho)) {
-        if (tau_ < 0 || !start.grouped() || (!gated() && rho_ < 0))
-            throw UsageError("riemannian: the metric of '", record.name,
-                             "' covers all its parameters; include them all in the group, and train all but "
-                             "the start values");
+          rho_(detail::place(store, group, record.rho)),
+          start_(detail::place(store, group, record.start)) {
+        if (tau_ < 0 || (start_ < 0 && store[record.start].is_trained()) || (!gated() && rho_ < 0))
+            throw UsageError("riemannian: the group lacks parameters of '", record.name,
+                             "', whose metric covers all but untrained start values; include them");
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);
@@ -58,7 +60,7 @@ public:
         this->take_sums(name("m00"), m00, A, N);
         this->take_sums(name("cross"), cross, A, edges_.count());
         this->take_sums(name("square"), square, gated() ? A : 1, at_.back());
-        this->take_sums(name("start"), start.phi, 1, N);
+        this->take_sums(name("start"), start, 1, N);
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
         for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
         this->take(scaled_, block_);
@@ -68,9 +70,9 @@ public:
         for (auto* by_input : {&step_, &diagonal_}) this->take(*by_input, most);
     }
 
-    std::vector<T> m00, cross;   ///< M_00 [A, N]; M_0i [A, edges]
-    std::vector<T> square;       ///< by unit: M_ii, or, if full, the lower triangle of M_ik, [A or 1, end]
-    detail::StartSums<T> start;  ///< of the start values
+    std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
+    std::vector<T> square;      ///< by unit: M_ii, or, if full, the lower triangle of M_ik, [A or 1, end]
+    std::vector<T> start;       ///< Φ_j of the start values, [N]
 
     /// Inputs of unit j.
     Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
@@ -81,16 +83,19 @@ public:
 
     void clear(double keep) override {
         for (auto* sums : {&m00, &cross, &square}) this->decay(*sums, keep);
-        start.clear(keep);
+        if (keep == 0) this->decay(start, 0);
+        keep_ = keep;
     }
 
-    bool due() const override { return start.due(); }
+    bool due() const override {
+        const T* started = store_.value(record_.started.id, -1);
+        return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
+    }
 
     /// Start values are averaged over the passes that begin a sequence.
     bool additive() const override { return false; }
 
     void add(double weight) override {
-        this->require_passes();
         const bool rbpm = this->wants_modulus();
         const Index N = edges_.units, A = symbols();
         const T c = static_cast<T>(weight);
@@ -110,14 +115,17 @@ public:
                 add_block(x, padded);
                 r += count;
             }
-        start.add(c, rbpm, [&](T v) { return this->modulus(v); });
+        if (due()) add_starts(c);
     }
 
     void direction(std::span<const typename Metric<T>::Slot> group, double scale,
                    const Damping& damping) override {
         const Index N = edges_.units, E = edges_.count();
         const T part = static_cast<T>(scale);
-        start.direction(group, part, damping);
+        for (Index j = 0; j < N && start_ >= 0; ++j) {
+            const auto& [G, delta] = group[start_];
+            delta[j] = -detail::ratio(part * G[j], start[j] + damping.epsilon(start[j], 1));
+        }
         const typename Metric<T>::Slot tau = group[tau_];
         for (Index j = 0; j < N; ++j)
             if (!gated()) direction({j, 0, symbols()}, group[rho_], tau, part, damping);
@@ -144,6 +152,18 @@ private:
 
     template <class F> void gather(Index r, Index count, F&& row) {
         for (Index k = 0; k < count; ++k) row(position_[r + k], gathered_.data() + k * edges_.units);
+    }
+
+    void add_starts(T weight) {
+        const double keep = std::exchange(keep_, 1);
+        const bool known = std::any_of(start.begin(), start.end(), [](T v) { return v != 0; });
+        this->decay(start, keep);
+        if (!known && keep < 1) weight /= static_cast<T>(1 - keep);
+        const Index N = edges_.units;
+        const T* flow = store_.adjoint(record_.potential.id, this->wants_modulus(), -1);
+        for (Index b = 0; b < store_.batch; ++b)
+            if (!(store_.value(record_.started.id, -1)[b] > 0))
+                for (Index j = 0; j < N; ++j) start[j] += weight * this->modulus(flow[b * N + j]);
     }
 
     void add_block(Index symbol, Index count) {
@@ -266,7 +286,8 @@ private:
     using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const EdgeRecord<T>& record_;
     const Edges& edges_;
-    int tau_, rho_;          // indices in the group
+    int tau_, rho_, start_;  // indices in the group
+    double keep_ = 1;        // factor of the start values' sums at the next add()
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
     std::vector<T> gathered_, activities_, moduli_, scaled_;

@@ -25,7 +25,7 @@ enum class UnitModulus {
 
 /// Which entries of a unit's metric M = Σ Φ z zᵀ over its inputs z (bias: z_0 = 1) are used.
 enum class MetricForm {
-    full,            ///< all; one linear system per unit
+    full,            ///< all, of networks on graphs; one linear system per unit. Elsewhere quasi-diagonal
     quasi_diagonal,  ///< M_ii, M_0i, M_00; linear in the inputs, invariant under affine changes of activities
     diagonal,        ///< M_ii; not invariant
     automatic,       ///< full for a network on a graph with few edges, see form_on_graph; else quasi-diagonal
@@ -82,7 +82,7 @@ public:
     virtual void clear(double keep) {
         for (const auto& s : sums_) decay(*s.values, keep);
     }
-    /// Adds the positions of the last passes times `weight`. Throws UsageError as require_passes().
+    /// Adds the positions of the last passes times `weight`; ready() must hold.
     virtual void add(double weight) = 0;
     /// Whether the last pass contains data that only few passes do, none of which should be left out of an
     /// average.
@@ -97,27 +97,18 @@ public:
     const std::vector<Sums>& sums() const { return sums_; }
     /// Throws NumericError if a sum is not finite: squares of gradients may exceed the range of T where the
     /// gradients do not, and the direction would be 0.
-    void require_finite() const {
+    void check_sums() const {
         for (const auto& s : sums_)
-            if (const Index n = std::ssize(*s.values); kernel::first_non_finite(n, s.values->data()) != n)
-                throw NumericError(
-                    "riemannian: the metric '", s.name,
-                    "' is not finite; no weight was changed. Lower the learning rate, or find ",
-                    "the first node with Graph::checking(true)");
+            require_finite("riemannian", "the metric '" + s.name + "'", std::ssize(*s.values),
+                           s.values->data());
     }
     /// Whether add() needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }
-    /// Throws UsageError unless what add() reads belongs together: the last forward pass was followed by backward(l),
-    /// and for RBPM by backward<Modulus>(l), which went as far.
-    void require_passes() const {
-        if (store_.carried(0) &&
-            (!wants_modulus() || (store_.carried(1) && store_.stopped_at[1] <= store_.stopped_at[0])))
-            return;
-        throw UsageError(
-            "riemannian: found no backward(loss)",
-            wants_modulus() ? " and backward<Modulus>(loss), down to the same sequence," : "",
-            " since the last forward pass; call step(), add() or collect() right after them, before ",
-            "another forward pass, such as an evaluation");
+    /// Whether what add() reads belongs together: the last forward pass was followed by backward(l), and for RBPM by
+    /// backward<Modulus>(l), which went as far.
+    bool ready() const {
+        return store_.carried(0) &&
+               (!wants_modulus() || (store_.carried(1) && store_.stopped_at[1] <= store_.stopped_at[0]));
     }
 
 protected:
@@ -129,7 +120,6 @@ protected:
           who_(std::move(who)) {}
 
     bool full() const { return form_ == MetricForm::full; }
-    bool quasi() const { return form_ == MetricForm::quasi_diagonal; }
     /// Φ from the gradient or modulus at a unit.
     T modulus(T flow) const { return wants_modulus() ? flow : flow * flow; }
     const Parameter<T>& parameter(Weight<T> w) const { return store_[w]; }
@@ -162,20 +152,24 @@ template <class T> using Metrics = std::vector<std::unique_ptr<Metric<T>>>;
 
 namespace detail {
 
-/// Throws UsageError, naming `who`, unless the gradients of a group are those of the last backward pass alone, which is
-/// all that a metric sees; with `reached` it must have reached every one.
-template <class T> void require_last_pass(std::string_view who, const graph::Store<T>& store,
-                                          const Parameters<T>& group, bool reached = false) {
-    for (const Parameter<T>* p : group) {
-        const Provenance& found = p->provenance;
-        if (!p->trained || (found.passes == 0 && !reached)) continue;
-        if (found.passes == 1 && found.last_pass == static_cast<double>(store.forward_pass)) continue;
+/// Throws UsageError unless metrics are ready() and the gradients of their group are those of the last backward pass
+/// alone, which is all that a metric sees; with `reached` it must have reached every one. Null: without gradients.
+template <class T>
+void require_passes(const Metrics<T>& metrics, const Parameters<T>* group, bool reached = false) {
+    bool sound = std::all_of(metrics.begin(), metrics.end(), [](auto& m) { return m->ready(); });
+    std::string_view name = "the group";
+    if (group && !metrics.empty())
+        for (const Parameter<T>* p : *group) {
+            const auto& [columns, predicted, passes, last] = p->provenance;
+            if (!p->trained || (passes == 0 && !reached)) continue;
+            if (passes == 1 && last == double(metrics.front()->store().forward_pass)) continue;
+            sound = false, name = p->name;
+        }
+    if (!sound)
         throw UsageError(
-            who, ": the gradient of '", p->name, "' is a sum over ", found.passes,
-            " backward passes, expected the one since the last forward pass, whose metric this is; ",
-            "step, add or collect after each, train the weights of each loss by an update of their ",
-            "own, or give the metric of all by give_sums(), as DataParallel::gradients does");
-    }
+            "riemannian: the gradient of '", name, "' is not that of one backward(loss), and for RBPM ",
+            "one backward<Modulus>(loss) as far, since the last forward pass; step, add or collect ",
+            "after each, or give the metric of all by give_sums(), as DataParallel does");
 }
 
 /// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
@@ -204,10 +198,7 @@ public:
         double slope = 0;
         for (std::size_t k = 0; k < group_.size(); ++k)
             slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;
-        if (!std::isfinite(slope))
-            throw NumericError(
-                who, ": the direction is not finite; no weight was changed. Raise the damping, or find ",
-                "the first node with Graph::checking(true)");
+        require_finite(who, "the length of the direction; raise the damping", 1, &slope);
         return std::sqrt(std::max(slope, 0.0));
     }
     /// The norm of the longest one.

@@ -3,15 +3,23 @@
 
 #include <algorithm>
 #include <isogloss/update/riemannian/edge_metric.hpp>
-#include <isogloss/update/riemannian/gated_edge_metric.hpp>
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace detail {
 
+/// Whether units are rows of weights of a network on a graph that is gated by a sequence: these have no metric.
+template <class T> bool are_of_network(const graph::Store<T>& store, const graph::UnitsRecord<T>& units) {
+    const auto networks = store.template all<EdgeRecord<T>>();
+    return std::any_of(networks.begin(), networks.end(), [&](const EdgeRecord<T>* e) {
+        return e->rows.id >= 0 && &store.units[std::size_t(e->rows.id)] == &units;
+    });
+}
+
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
 /// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
-/// units (a table that is looked up) or to several (a tied one): use another update for it. `targets` are what
+/// units (a table that is looked up, a network on a graph that is gated by a sequence) or to several (a tied one): use
+/// another update for it. `targets` are what
 /// heads predict, `units` a factor of the absolute damping of each of their words, see SoftmaxFisher.
 template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
                                          MetricForm form, Tokens targets = {},
@@ -19,13 +27,7 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     auto& store = graph::Inspect::store(g);
     if (targets.id >= 0) store.require_own(targets, "riemannian");
     if (!group.are_of(store))
-        throw UsageError("riemannian: '", group[0].name,
-                         "' is a parameter of another graph; take parameters of the one to be trained");
-    for (const Parameter<T>* p : group)
-        if (p->uses() > 1)
-            throw UsageError("riemannian: '", p->name, "' is used ", p->uses(),
-                             " times, and only what belongs to one layer of units has a metric; choose the "
-                             "others by name and train this one by another update");
+        throw UsageError("riemannian: '", group[0].name, "' is a parameter of another graph");
     Metrics<T> metrics;
     std::vector<bool> taken(group.size(), false);
     const auto take = [&](std::initializer_list<Weight<T>> weights) {
@@ -35,17 +37,10 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
         return any;
     };
     for (const auto* e : store.template all<EdgeRecord<T>>())
-        if (e->rows.id >= 0) {  // its rows of weights are not separate units
-            const auto& rows = store.units[std::size_t(e->rows.id)];
-            if (take({rows.sources.front().weight, rows.bias, e->start}))
-                metrics.push_back(std::make_unique<GatedEdgeMetric<T>>(store, group, *e, modulus, form));
-        } else if (take({e->tau, e->rho, e->start})) {
+        if (e->rows.id < 0 && take({e->tau, e->rho, e->start}))
             metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
-        }
     for (const auto& u : store.units) {
-        if (const int k = detail::place(store, group, u.sources.empty() ? u.bias : u.sources.front().weight);
-            k >= 0 && taken[std::size_t(k)])
-            continue;
+        if (are_of_network(store, u)) continue;
         bool any = take({u.bias});
         for (const auto& s : u.sources) any |= take({s.weight});
         if (any) metrics.push_back(std::make_unique<UnitMetric<T>>(store, group, u, modulus, form));
@@ -56,9 +51,10 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
                 store, group, h,
                 typename SoftmaxFisher<T>::Options{.form = form, .targets = targets, .units = units}));
     for (std::size_t k = 0; k < taken.size(); ++k)
-        if (!taken[k])
+        if (!taken[k] || group[k].uses() > 1)
             throw UsageError("riemannian: '", group[k].name,
-                             "' belongs to no units and has no metric; train it by another update");
+                             "' has no metric, as it belongs to no layer of units or to several; train it by "
+                             "another update");
     return metrics;
 }
 

@@ -4,7 +4,6 @@
 
 #include <isogloss/update/riemannian/metrics.hpp>
 #include <isogloss/update/rule.hpp>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -55,7 +54,7 @@ struct RiemannianOptions {
 /// the full form), `clip`, and a decreasing rate.
 ///
 /// The quasi-diagonal form costs two products of the size of the weight's gradient per refresh, plus the logits
-/// for heads; full costs a matrix of (inputs + 1)² for each unit and is for small layers.
+/// for heads.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks I" and "II", eqs. (23)-(28), (34)-(35);
 ///          minibatches with decayed metrics: Marceau-Caron, Ollivier 2016, "Practical Riemannian neural
 ///          networks". Departures: refreshing at every n-th step, damping relative to the unit, the floor,
@@ -65,7 +64,6 @@ public:
     /// The trained parameters of a group of g. Throws UsageError for options out of range, and as metrics_of.
     Riemannian(Graph<T>& g, Parameters<T> group, RiemannianOptions options)
         : Rule<T, RiemannianOptions>("riemannian", std::move(group), options),
-          store_(graph::Inspect::store(g)),
           directions_("riemannian", group_) {
         require("riemannian", "damping", options.damping, Exclusive{0});
         require("riemannian", "floor", options.floor, 0.0);
@@ -93,21 +91,18 @@ public:
         Index n = 0;
         for (const auto& m : metrics_) {
             if (!m->additive())
-                throw UsageError(
-                    "riemannian: the metric of a network on a sparse graph is not summed over shards; train "
-                    "it "
-                    "with one shard");
+                throw UsageError("riemannian: a network on a sparse graph is trained with one shard");
             for (const auto& s : m->sums()) n += std::ssize(*s.values);
         }
         return n;
     }
     /// Writes sums() numbers; the averages are unchanged. Throws UsageError unless there is room for sums() numbers.
     void take_sums(std::span<T> numbers) {
-        require_sums(numbers.size(), "take_sums");
+        require("riemannian", "numbers of take_sums", std::ssize(numbers), sums(), sums());
         if (numbers.empty()) return;
         const SubnormalsAreZero flush;
         const BlasOnOneThread blas;
-        for (const auto& m : metrics_) m->require_passes();
+        detail::require_passes<T>(metrics_, nullptr);
         T* next = numbers.data();
         for (auto& m : metrics_) {
             std::vector<std::vector<T>> averages;
@@ -124,7 +119,7 @@ public:
     }
     /// See sums(). Throws UsageError unless there are sums() numbers.
     void give_sums(std::span<const T> numbers) {
-        require_sums(numbers.size(), "give_sums");
+        require("riemannian", "numbers of give_sums", std::ssize(numbers), sums(), sums());
         given_.assign(numbers.begin(), numbers.end());
     }
 
@@ -132,38 +127,32 @@ public:
     /// and changes no weight when a gradient or the metric is not finite, or a weight would become infinite; the averages
     /// of a metric that is not start anew. Throws UsageError when the metric is to be refreshed and the gradient of a
     /// parameter is not that of the last backward pass alone: it did not reach it, others had, see sums(), or the gradient
-    /// was summed elsewhere. A step that was refused may be repeated, as at a lower rate: its passes count once in the
-    /// averages.
+    /// was summed elsewhere.
     double step() {
         const SubnormalsAreZero flush;
         const double d = this->begin_step();
         direction_norm(group_, d, 0);
         const bool refreshed = refreshes();
-        if (refreshed && !(given_.empty() && averaged_ == group_.provenance().last_pass)) accumulate(d);
+        if (refreshed) accumulate(d);
         double length = 0;
         try {
             for (const auto& m : metrics_)
-                if (refreshed) m->require_finite();
+                if (refreshed) m->check_sums();
             length = directions_.solve("riemannian", metrics_, 1 / d, {options_.damping, options_.floor}, d);
         } catch (const NumericError&) {
             refreshments_ = 0;
-            averaged_.reset();
             throw;
         }
         const T eta = static_cast<T>(this->clipped_rate(length));
-        const double reach = static_cast<double>(eta) * directions_.longest();
-        for (std::size_t k = 0; k < group_.size(); ++k)
-            require_step(group_[k], reach, [&, w = group_[k].value, delta = directions_[k].data()](Index i) {
-                return w[i] + eta * delta[i];
+        step_all(
+            group_, static_cast<double>(eta) * directions_.longest(),
+            [&](std::size_t k, Index i) { return group_[k].value[i] + eta * directions_[k][i]; },
+            [&](std::size_t k, Index first, Index last) {
+                T* w = group_[k].value;
+                const T* delta = directions_[k].data();
+                for (Index i = first; i < last; ++i) w[i] += eta * delta[i];
             });
-        for (std::size_t k = 0; k < group_.size(); ++k) {
-            Parameter<T>& p = group_[k];
-            const T* delta = directions_[k].data();
-            for (Index i = 0; i < p.size(); ++i) p.value[i] += eta * delta[i];
-            finish_step(p);
-        }
         ++steps_;
-        averaged_.reset();
         return length;
     }
 
@@ -181,11 +170,6 @@ public:
     }
 
 private:
-    void require_sums(std::size_t found, const char* what) const {
-        if (const Index wanted = sums(); static_cast<Index>(found) != wanted)
-            throw UsageError("riemannian: ", what, ": found ", found, " numbers, expected the ", wanted,
-                             " of sums()");
-    }
     // The weight of the old average at the next refresh, if it is a plain mean.
     double plain() const {
         return static_cast<double>(refreshments_) / static_cast<double>(refreshments_ + 1);
@@ -198,12 +182,8 @@ private:
 
     void accumulate(double d) {
         const double keep = std::min(options_.decay, plain());
-        if (given_.empty()) {
-            detail::require_last_pass("riemannian", store_, group_, true);
-            for (const auto& m : metrics_) m->require_passes();
-        }
+        if (given_.empty()) detail::require_passes(metrics_, &group_, true);
         ++refreshments_;
-        averaged_ = group_.provenance().last_pass;
         if (!given_.empty()) return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {
@@ -225,12 +205,10 @@ private:
     }
 
     using Rule<T, RiemannianOptions>::group_, Rule<T, RiemannianOptions>::options_;
-    graph::Store<T>& store_;
     detail::Directions<T> directions_;
     Metrics<T> metrics_;
     std::vector<T> given_;  // sums of the batch for the next step, if not those of the last pass
     std::uint64_t steps_ = 0, refreshments_ = 0;
-    std::optional<double> averaged_;  // the forward pass whose metric a refused step has averaged
 };
 
 }}  // namespace isogloss

@@ -73,8 +73,7 @@ public:
     /// wants_modulus(), ran after the last forward pass and no other backward pass has added to the gradients.
     void add(double weight) {
         group_.require_gradients("riemannian");
-        for (const auto& metric : metrics_) metric->require_passes();
-        if (!metrics_.empty()) detail::require_last_pass("riemannian", metrics_.front()->store(), group_);
+        detail::require_passes(metrics_, &group_);
         const BlasOnOneThread blas;
         for (std::size_t k = 0; k < members_.size(); ++k) {
             const T* g = group_[k].dense_gradient().data;
@@ -88,18 +87,17 @@ public:
     /// the parameter, when it, a gradient or the metric is not finite.
     void solve(double weight = 1) {
         accept();
-        for (const auto& metric : metrics_) metric->require_finite();
+        for (const auto& metric : metrics_) metric->check_sums();
         for (std::size_t k = 0; k < members_.size(); ++k) {
             auto& m = members_[k];
-            require_finite(k, "gradient", m.gradient);
+            check(k, "gradient", m.gradient);
             std::transform(m.gradient.begin(), m.gradient.end(), m.direction.begin(), std::negate<T>());
             slots_[k] = {m.gradient.data(), m.direction.data()};
         }
         const Damping damping{damping_.relative, weight * damping_.absolute};
         for (auto& metric : metrics_) metric->direction(slots_, 1, damping);
         if (conjugate_) conjugate();
-        for (std::size_t k = 0; k < members_.size(); ++k)
-            require_finite(k, "direction", members_[k].direction);
+        for (std::size_t k = 0; k < members_.size(); ++k) check(k, "direction", members_[k].direction);
     }
     /// Sets w = w₀ + rate Δ. The first one after solve(), accept() or cancel() takes the present values as w₀.
     void move(double rate) {
@@ -168,11 +166,9 @@ private:
         return {};
     }
 
-    void require_finite(std::size_t k, std::string_view what, const std::vector<T>& numbers) const {
-        if (const Index n = std::ssize(numbers); kernel::first_non_finite(n, numbers.data()) != n)
-            throw NumericError("riemannian: the ", what, " of '", group_[k].name,
-                               "' is not finite; nothing was changed. Start again from smaller weights, "
-                               "or raise the damping.");
+    void check(std::size_t k, std::string_view what, const std::vector<T>& numbers) const {
+        require_finite("riemannian", message("the ", what, " of '", group_[k].name, "'"), std::ssize(numbers),
+                       numbers.data());
     }
 
     void conjugate() {

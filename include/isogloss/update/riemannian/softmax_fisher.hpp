@@ -28,7 +28,7 @@ public:
         std::vector<double> units = {};  ///< factor ≥ 0 of the absolute part of ε, by word; none: 1 for each
         Index budget = Index{1} << 20;
     };
-    /// The head's parameters that are in `group`. Throws UsageError when the table is not.
+    /// The head's parameters that are in `group`. Throws UsageError when the table is not, or `units` do not fit.
     SoftmaxFisher(graph::Store<T>& store, const Parameters<T>& group, const graph::LogitsRecord<T>& head,
                   Options options)
         : Metric<T>(store, message("riemannian: head '", head.name, "'"), options.form),
@@ -38,11 +38,9 @@ public:
           table_(detail::place(store, group, head.table)),
           bias_(detail::place(store, group, head.bias)) {
         const std::string& name = this->parameter(head.table).name;
-        if (table_ < 0)
-            throw UsageError("riemannian: the table of head '", head.name, "' is not in the group");
-        if (!options_.units.empty() && std::ssize(options_.units) != head.vocabulary)
-            throw UsageError("riemannian: found ", options_.units.size(), " frequencies for head '",
-                             head.name, "' of ", head.vocabulary, " words");
+        if (table_ < 0 || (!options_.units.empty() && std::ssize(options_.units) != head.vocabulary))
+            throw UsageError("riemannian: head '", head.name, "' needs its table in the group, and ",
+                             head.vocabulary, " frequencies or none");
         const Index V = head.vocabulary, n = width_;
         rows_ =
             std::clamp<Index>(options_.budget / ((V + 2 * n) * Index{sizeof(T)}), 1, store.capacity_rows());

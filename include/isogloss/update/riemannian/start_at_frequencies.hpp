@@ -20,12 +20,11 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
     const auto found =
         std::find_if(heads.begin(), heads.end(), [&](const auto& h) { return h.name == head; });
     if (found == heads.end() || found->bias.id < 0)
-        throw UsageError("start_at_frequencies: '", head,
-                         "' is not a softmax head with a bias. Heads are: ", graph::names_of(heads));
+        throw UsageError("start_at_frequencies: '", head, "' is no softmax head with a bias; there are ",
+                         graph::names_of(heads));
     const auto& record = *found;
     if (graph::Inspect::store(g).shared)
-        throw UsageError(
-            "start_at_frequencies: the graph is on shared weights; start the graph that owns them");
+        throw UsageError("start_at_frequencies: the graph is on shared weights; start their owner");
     graph::require_unlent(graph::Inspect::store(g).parameters, "start_at_frequencies");
     const double total = std::accumulate(counts.begin(), counts.end(), 0.0);
     if (std::ssize(counts) != record.vocabulary || !(total > 0 && std::isfinite(total)) ||
@@ -34,8 +33,7 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
                          ", expected ", record.vocabulary, " of at least 0 with a finite sum above 0");
     auto& table = graph::Inspect::store(g)[record.table];
     if (table.unit_rows)
-        throw UsageError("start_at_frequencies: the rows of '", table.name, "', the table of head '", head,
-                         "', are held at norm 1 and cannot start at 0");
+        throw UsageError("start_at_frequencies: the rows of '", table.name, "' are held at norm 1");
     std::fill_n(table.value, table.size(), T(0));
     T* b = graph::Inspect::store(g)[record.bias].value;
     for (std::size_t v = 0; v < counts.size(); ++v)
