@@ -6,7 +6,6 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/io/checkpoint.hpp>
 #include <isogloss/io/compact.hpp>
-#include <isogloss/io/mismatch.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/io/tensor_view.hpp>
 #include <isogloss/io/torch.hpp>

@@ -12,8 +12,7 @@ namespace {
 
 std::size_t width_of(const std::string& dtype) {
     const auto known = isogloss::io::dtype_named(dtype);
-    return known ? std::max<std::size_t>(1, static_cast<std::size_t>(isogloss::io::info(*known).bits) / 8)
-                 : 1;
+    return known ? static_cast<std::size_t>(isogloss::io::info(*known).bytes) : 1;
 }
 
 std::string quoted(const std::string& characters) {

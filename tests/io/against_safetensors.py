@@ -35,7 +35,8 @@ STRICTER = {
     "more than 32 sizes": r"more than 32 sizes",
     "anything before the first brace": r"the header is not a JSON object",
     "another key in a tensor": r"appears twice or is unknown",
-    "sizes that multiply beyond counting beside a 0": r"a countable number of whole bytes",
+    "sizes that multiply beyond counting beside a 0": r"a countable number of bytes",
+    "floats of 4, 6 and rare ones of 8 bits": r"unknown scalar type",
     "metadata of isogloss that no longer fit": r"its checksum is wrong",
 }
 COUNT = 6000

@@ -100,32 +100,6 @@ TEMPLATE_TEST_CASE("Training that goes on from a checkpoint has the bits of trai
     resumes<TestType, AveragedSgd>({.sgd = {.rate = 0.5}});
 }
 
-TEST_CASE("A training in float goes on in double", "[io][checkpoint]") {
-    const TemporaryDirectory folder;
-    Training<float, Sgd> a({.rate = 0.1, .momentum = 0.9});
-    Training<double, Sgd> b({.rate = 0.1, .momentum = 0.9}, 4, 77);
-    a.train(4);
-    a.checkpoint().save(folder / "a");
-    b.checkpoint().load(widened<double>(Safetensors::open(folder / "a")));
-    const auto same = a.parameters();
-    CHECK(b.parameters() == std::vector<double>(same.begin(), same.end()));
-    a.train(5);
-    b.train(5);  // with the seed, the carried states and the momenta of the file
-    for (std::size_t k = 0; k < a.history.size(); ++k)
-        CHECK(b.history[k] == Approx(a.history[k]).epsilon(1e-5));
-}
-
-TEST_CASE("The patience of a schedule survives a stop", "[io][checkpoint]") {
-    const TemporaryDirectory folder;
-    const DivideOnPlateauOptions options{.rate = 1, .divisor = 4, .patience = 1};
-    DivideOnPlateau a(options), b(options);
-    a.observe(5);
-    CHECK(a.observe(6) == 1);  // the one failure that is let pass
-    Checkpoint().state("schedule", a).save(folder / "schedule.safetensors");
-    Checkpoint().state("schedule", b).load(Safetensors::open(folder / "schedule.safetensors"));
-    CHECK(b.observe(5.5) == 0.25);
-}
-
 TEST_CASE("Averages and the trigger survive a stop", "[io][checkpoint]") {
     const TemporaryDirectory folder;
     const auto path = folder / "averaged.safetensors";
@@ -215,7 +189,7 @@ TEMPLATE_TEST_CASE("Rows held at norm 1 are not loaded with another", "[io][chec
         Checkpoint().model(free).save(path);
         REQUIRE_THROWS_MATCHES(
             load(Safetensors::open(path)), FileError,
-            says(message("rows.safetensors: row ", row, " of 'E' has the norm"), norm, "nothing was loaded"));
+            says(message("rows.safetensors: found the norm of row ", row, " of 'E'"), norm));
         CHECK(held.value(F)(7, 0) == before);
     };
     refused(7, "3.");

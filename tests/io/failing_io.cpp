@@ -148,14 +148,6 @@ TEST_CASE("A checkpoint is the old or the new one, whatever call fails", "[io][f
     });
 }
 
-TEST_CASE("A vocabulary is the old or the new one, whatever call fails", "[io][failing]") {
-    old_or_new("old vocabulary", [](const std::string& path) { vocabulary().save(path); });
-    TemporaryDirectory dir;
-    vocabulary().save(dir / "v");
-    all_or_error<std::string>(dir / "v", vocabulary().to_text(),
-                              [&] { return text::Vocabulary::load(dir / "v").to_text(); });
-}
-
 TEST_CASE("A token file is the old or the new one, whatever call fails", "[io][failing]") {
     TemporaryDirectory dir;
     const auto text = put(dir / "precious.txt", "a b c\nb a\n");  // named where it cannot be read, too
@@ -180,30 +172,6 @@ TEST_CASE("Word vectors are the old or the new ones, whatever call fails", "[io]
         all_or_error<std::vector<float>>(dir / "v", vectors.values,
                                          [&] { return read_word_vectors(dir / "v").values; });
     }
-}
-
-TEST_CASE("What replaces a private file is private from the start, whatever call fails", "[io][failing]") {
-    namespace fs = std::filesystem;
-    TemporaryDirectory dir;
-    const auto path = put(dir / "x", "old");
-    constexpr auto others = fs::perms::group_all | fs::perms::others_all;
-    fs::permissions(path, others, fs::perm_options::remove);
-    int opened = 0;
-    for (int k = 0;; ++k) {
-        INFO("call " << k << " is not permitted");
-        failing::begin({k, EPERM, true});
-        try {
-            const file::OutputFile out(path);
-            failing::end();
-            ++opened;
-            for (const auto& entry : fs::directory_iterator(dir.path()))
-                REQUIRE((entry.status().permissions() & others) == fs::perms::none);
-        } catch (const FileError&) {
-            failing::end();
-        }
-        if (!failing::failed) break;
-    }
-    REQUIRE(opened >= 2);  // without its permissions, too
 }
 
 TEST_CASE("A log has its rows or those and a new one, whatever call fails", "[io][failing]") {

@@ -175,26 +175,6 @@ TEST_CASE("Nothing of a graph and its updates leaks where memory fails while the
     CHECK(most < 10);  // what the test itself keeps of an assertion
 }
 
-TEST_CASE("Updates that get no memory for their state can be made again", "[io][out_of_memory]") {
-    Model m;
-    for (const auto& step : m.steps()) step();
-    const auto before = m.parameters();
-    const auto check = [&](auto&& make) {
-        const int failures =
-            fail_everywhere(Allowed::bad_alloc, make, [&] { REQUIRE(m.parameters() == before); });
-        CHECK(failures > 0);
-    };
-    check([&] { Adam<float>(m.g.parameters(), {}); });
-    check([&] { AveragedSgd<float>(m.g.parameters("!rows_of_norm_1"), {}); });
-    check([&] { Riemannian<float>(m.g, "highway_of_5.*", {}); });
-    Graph<float> g({});
-    g.weight("E", 500, 500, constant(0));
-    const auto group = g.parameters();
-    const LargestAllocation small(900'000);
-    REQUIRE_THROWS_MATCHES(Adam<float>(group, {}), UsageError, says("adam", "2000000 bytes"));
-    REQUIRE_THROWS_MATCHES(AveragedSgd<float>(group, {}), UsageError, says("averaged sgd", "1000000 bytes"));
-}
-
 TEST_CASE("A checkpoint that gets no memory while it is saved leaves the file as it was",
           "[io][out_of_memory]") {
     const TemporaryDirectory place;
@@ -270,62 +250,4 @@ TEST_CASE("A checkpoint that gets no memory while it is loaded changes nothing",
     CHECK(to.parameters() == from.parameters());
     CHECK(to.g.training_step() == 3);
     CHECK(train<Adam>(to, adam_to) == train<Adam>(from, adam_from));
-}
-
-TEST_CASE("Vocabulary and corpus: files stay as they were, nothing leaks, nothing is cut short",
-          "[io][out_of_memory]") {
-    const TemporaryDirectory place;
-    put(place / "text", article);
-    const auto vocabulary = text::Vocabulary::from_file(place / "text");
-    vocabulary.save(place / "reference");
-    const std::string written = contents(place / "reference");
-    const auto tokens = text::Corpus::read(place / "text", vocabulary);
-    const std::vector<Token> expected(tokens.tokens().begin(), tokens.tokens().end());
-    text::Corpus::encode(place / "text", place / "tokens_reference", vocabulary);
-    const std::string encoded = contents(place / "tokens_reference");
-    put(place / "vocabulary", "before");
-    put(place / "tokens", "before");
-    const long entries = place.entries();
-
-    const auto everywhere = [&](auto&& f, auto&& unchanged) {
-        f();
-        const auto held = blocks_held();
-        std::ptrdiff_t most = 0;
-        const int failures = fail_everywhere(Allowed::bad_alloc, f, [&] {
-            most = std::max(most, blocks_held() - held);
-            REQUIRE(place.entries() == entries);
-            unchanged();
-        });
-        CHECK(failures > 3);
-        CHECK(most < 10);
-    };
-    const auto nothing = [] {};
-    everywhere([&] { text::Vocabulary::from_file(place / "text"); }, nothing);
-    everywhere([&] { text::Vocabulary::load(place / "reference"); }, nothing);
-    everywhere([&] { text::Corpus::read(place / "text", vocabulary); }, nothing);
-    everywhere([&] { text::Corpus::map(place / "tokens_reference", vocabulary); }, nothing);
-    everywhere([&] { tokens.batches({.time = 4, .batch = 3}); }, nothing);
-    everywhere([&] { vocabulary.save(place / "vocabulary"); },
-               [&] {
-                   const std::string found = contents(place / "vocabulary");
-                   REQUIRE((found == "before" || found == written));
-               });
-    everywhere([&] { text::Corpus::encode(place / "text", place / "tokens", vocabulary); },
-               [&] {
-                   const std::string found = contents(place / "tokens");
-                   REQUIRE((found == "before" || found == encoded));
-               });
-    CHECK(contents(place / "vocabulary") == written);
-    CHECK(contents(place / "tokens") == encoded);
-
-    std::vector<Token> out = {3};
-    out.shrink_to_fit();
-    bool done = false;
-    fail_everywhere(
-        Allowed::bad_alloc,
-        [&] {
-            if (!done) vocabulary.encode("a several of the long words", out), done = true;
-        },
-        [&] { REQUIRE(out == std::vector<Token>{3}); });
-    CHECK(out.size() == 8);
 }

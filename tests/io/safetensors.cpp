@@ -67,18 +67,6 @@ TEST_CASE("What is written is read back bit by bit", "[io][safetensors]") {
     for (const TensorView& t : file.tensors()) REQUIRE(&file.at(t.name) == &t);
 }
 
-TEST_CASE("A file without tensors, and one moved, hold", "[io][safetensors]") {
-    TemporaryDirectory dir;
-    write_safetensors(dir / "empty", {});
-    REQUIRE(Safetensors::open(dir / "empty").tensors().empty());
-    write_safetensors(dir / "m", tensors());
-    auto first = Safetensors::open(dir / "m");
-    const TensorView* const e = first.find("E");
-    const Safetensors second = std::move(first);
-    REQUIRE(second.find("E") == e);
-    REQUIRE(second.values<float>("E")[1] == -1);
-}
-
 TEST_CASE("Tensors made while they are written give the same file, of exactly as many bytes",
           "[io][safetensors]") {
     TemporaryDirectory dir;
@@ -102,7 +90,7 @@ TEST_CASE("Tensors made while they are written give the same file, of exactly as
             sink.write(bytes.first(1));
         };
         REQUIRE_THROWS_MATCHES(stream_safetensors(dir / "streamed", std::move(wrong)), DataError,
-                               says("'E'", "[2, 3]", more ? "25 bytes" : "1 bytes", "expected 24"));
+                               says("'E'", more ? " = 25" : " = 1", "expected 24"));
         REQUIRE(contents(dir / "streamed") == contents(dir / "m"));
         REQUIRE(dir.entries() == 2);
     }
@@ -198,19 +186,17 @@ TEST_CASE("Reading asks for the exact name, type and shape", "[io][safetensors]"
     const auto has = [&](const auto&... parts) { return says(dir / "m", parts...); };
     REQUIRE_THROWS_MATCHES(file.read<float>("F", {2, 3}, e), FileError,
                            has("no tensor 'F'", "its 5", "'E'", "'vocabulary'"));
-    REQUIRE_THROWS_MATCHES(file.read<double>("E", {2, 3}, d), FileError,
-                           has("'E'", "type F32", "expected F64"));
-    REQUIRE_THROWS_MATCHES(file.read<float>("E", {3, 2}, e), FileError,
-                           has("'E'", "shape [2, 3]", "expected [3, 2]"));
-    REQUIRE_THROWS_MATCHES(file.read<float>("E", e), FileError, has("shape [2, 3]", "expected [6]"));
-    REQUIRE_THROWS_MATCHES(file.scalar<float>("E"), FileError, has("expected []"));
+    REQUIRE_THROWS_MATCHES(file.read<double>("E", {2, 3}, d), FileError, has("'E'", "F32", "expected F64"));
+    REQUIRE_THROWS_MATCHES(file.read<float>("E", {3, 2}, e), FileError, has("'E'", "[2, 3]", "[3, 2]"));
+    REQUIRE_THROWS_MATCHES(file.read<float>("E", e), FileError, has("[2, 3]", "expected F32 [6]"));
+    REQUIRE_THROWS_MATCHES(file.scalar<float>("E"), FileError, has("expected F32 []"));
     REQUIRE_THROWS_MATCHES(file.characters("E"), FileError, has("expected U8"));
     const std::vector<std::uint8_t> square(4, 'a');
     write_safetensors(dir / "square", std::vector{tensor_view<std::uint8_t>("s", {2, 2}, square)});
     REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "square").characters("s"), FileError,
-                           says("'s'", "shape [2, 2]", "expected one dimension of characters"));
+                           says("'s'", "[2, 2]", "expected U8 [4]"));
     e.resize(5);
-    REQUIRE_THROWS_MATCHES(file.read<float>("E", {2, 3}, e), DataError, says("'E'", "5 elements"));
+    REQUIRE_THROWS_MATCHES(file.read<float>("E", {2, 3}, e), DataError, says("'E'", "room for elements = 5"));
 }
 
 TEST_CASE("What cannot be stored is refused before anything is written", "[io][safetensors]") {
@@ -230,35 +216,15 @@ TEST_CASE("What cannot be stored is refused before anything is written", "[io][s
     REQUIRE_THROWS_MATCHES(write({named("__metadata__")}), DataError, says("reserved"));
     REQUIRE_THROWS_MATCHES(write({named("\xFFz")}), DataError, says("not UTF-8"));
     REQUIRE_THROWS_MATCHES(write({e}, {{"k", "\xC3"}}), DataError, says("not UTF-8"));
-    REQUIRE_THROWS_MATCHES(write({e}, {{"isogloss.format", "2"}}), DataError, says("'isogloss.format'"));
-    REQUIRE_THROWS_MATCHES(write({e}, {{"isogloss.checksum", "0"}}), DataError, says("'isogloss.checksum'"));
     auto wrong = e;
     wrong.shape = {7};
     std::string lengthy;
     lengthy.resize(max_safetensors_header, 'v');
-    REQUIRE_THROWS_MATCHES(write({wrong}), DataError, says("'E'", "[7]", "24 bytes", "expected 28"));
+    REQUIRE_THROWS_MATCHES(write({wrong}), DataError, says("'E'", " = 24", "expected 28"));
     REQUIRE_THROWS_MATCHES(write({e}, {{"k", lengthy}}), DataError, says("header", "100000000"));
     REQUIRE(contents(dir / "m") == "old");
     REQUIRE_THROWS_MATCHES(write_safetensors(dir / "none/m", {}), FileError, says("No such file"));
     REQUIRE(dir.entries() == 1);
-}
-
-TEST_CASE("Strange names survive", "[io][safetensors]") {
-    TemporaryDirectory dir;
-    const std::vector<std::string> names{"",
-                                         " ",
-                                         "a\"b\\c/\n\t",
-                                         std::string("nul\0l", 5),
-                                         "\x7F",
-                                         "\xF0\x9F\x98\x80",
-                                         R"(x":{"dtype":"F32)",
-                                         "isogloss.checksum"};
-    std::vector<TensorView> all;
-    all.reserve(names.size());
-    for (const auto& n : names) all.push_back(text_view(n, n));
-    write_safetensors(dir / "m", all);
-    const auto file = Safetensors::open(dir / "m");
-    for (const auto& n : names) REQUIRE(file.characters(n) == n);
 }
 
 TEST_CASE("Files of other programs are read on request only", "[io][safetensors]") {
@@ -282,7 +248,7 @@ TEST_CASE("Types that no number here has are listed, and refused where numbers a
     TemporaryDirectory dir;
     const std::string json =
         R"({"a":{"dtype":"C64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[8,10]},)"
-        R"("c":{"dtype":"F4","shape":[3,2],"data_offsets":[10,13]},"d":{"dtype":"F32","shape":[],"data_offsets":[13,17]}})";
+        R"("c":{"dtype":"BOOL","shape":[3],"data_offsets":[10,13]},"d":{"dtype":"F32","shape":[],"data_offsets":[13,17]}})";
     put(dir / "m", foreign(json, 17));
     const auto file = Safetensors::open(dir / "m", any_origin);
     REQUIRE(file.names() == std::vector<std::string>{"a", "b", "c", "d"});

@@ -135,7 +135,7 @@ TEST_CASE("Hostile headers are refused with the reason", "[io][safetensors][host
         {"{" + tensor("[9223372036854775808]", "[0,1]") + "}", "a size too large to count", 1},
         {"{" + tensor("[4294967296,4294967296,0]", "[0,0]") + "}", "a countable number"},
         {"{" + tensor("[2305843009213693952]", "[0,0]", "F64") + "}", "a countable number"},
-        {"{" + tensor("[3]", "[0,1]", "F4") + "}", "a countable number of whole bytes", 1},
+        {"{" + tensor("[2]", "[0,1]", "F4") + "}", "unknown scalar type 'F4'", 1},
         {"{" + tensor("[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,1]") + "}",
          "more than 32 sizes", 1},
         {"{" + tensor("[1]", "[0,18446744073709551615]") + "}", place, 1},
@@ -165,21 +165,6 @@ TEST_CASE("A header longer than its file is not believed", "[io][safetensors][ho
     }
     REQUIRE(refusal(dir / "f", "", false).find("found 0 bytes") != std::string::npos);
     REQUIRE(refusal(dir / "f", "1234567", false).find("found 7 bytes") != std::string::npos);
-}
-
-TEST_CASE("A huge hole in the disk is not read into memory", "[io][safetensors][hostile]") {
-    TemporaryDirectory dir;
-    put(dir / "f", foreign("{}", 0));
-    std::filesystem::resize_file(dir / "f", std::uintmax_t{1} << 40);  // no disk is used: a sparse file
-    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "f", {.require_checksum = false}), FileError,
-                           says("too long"));
-    std::string bytes(8, '\0');
-    const std::uint64_t length = std::uint64_t{1} << 39;
-    std::memcpy(bytes.data(), &length, 8);
-    put(dir / "f", bytes);
-    std::filesystem::resize_file(dir / "f", std::uintmax_t{1} << 40);
-    REQUIRE_THROWS_MATCHES(Safetensors::open(dir / "f", {.require_checksum = false}), FileError,
-                           says("at most 100000000"));
 }
 
 TEST_CASE("Random damage behind the checksum is refused or harmless", "[io][safetensors][hostile]") {

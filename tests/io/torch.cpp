@@ -100,8 +100,7 @@ TEST_CASE("Biases may be missing there, and what nobody asked for is named", "[i
     CHECK(g.value(g.weight("map.W"))(2, 0) == 3);
     const std::vector<TorchLayer> plain = {{Torch::linear, "", "map"}};
     const auto with_bias = file_of(dir, {weight, bias});
-    CHECK_THROWS_MATCHES(read_torch(with_bias, g, plain), FileError,
-                         says("'bias' has no counterpart: node 'map' has no bias"));
+    CHECK_THROWS_MATCHES(read_torch(with_bias, g, plain), FileError, says("'bias': 'map' has no bias"));
 }
 
 TEST_CASE("A tied head is read once, and must be tied there too", "[io][torch]") {
@@ -141,17 +140,17 @@ TEMPLATE_TEST_CASE("What does not fit is refused, and nothing is read", "[io][to
     refused(all, "both.bias_hh_l1");
     all = dict();
     at(all, "decoder.weight").shape = {2, 7};
-    refused(all, "'decoder.weight' is [2, 7], expected [7, 2]", "nothing was read");
+    refused(all, "'decoder.weight' is [2, 7], expected [7, 2]");
     all = dict();  // of a GRU
     at(all, "up.weight_hh_l0") = {"up.weight_hh_l0", {9, 3}, std::vector<double>(27)};
     refused(all, "'up.weight_hh_l0' is [9, 3], expected [3, 3]");
     all = dict();
     at(all, "up.weight_hh_l0").values[3] = std::numeric_limits<double>::quiet_NaN();
-    refused(all, "'up.weight_hh_l0' is not finite");
+    refused(all, "nan in 'up.weight_hh_l0'");
     if (std::is_same_v<T, float>) {
         all = dict();
         at(all, "up.bias_ih_l0").values[1] = at(all, "up.bias_hh_l0").values[1] = 3e38;  // each a float
-        refused(all, "'up.bias_ih_l0' is not finite in the type of the graph");
+        refused(all, "inf in 'up.bias_ih_l0'");
     }
 
     const auto whole = file_of(dir, dict());
@@ -168,7 +167,7 @@ TEMPLATE_TEST_CASE("What does not fit is refused, and nothing is read", "[io][to
                       std::vector{tensor_view<std::int64_t>("encoder.weight", {7, 3}, counts)});
     const auto integers = Safetensors::open(dir / "counts");
     CHECK_THROWS_MATCHES(read_torch(integers, m.g, {layers[0]}), FileError,
-                         says("'encoder.weight' has type I64, expected F16"));
+                         says("'encoder.weight' is I64, expected F16"));
 
     Graph<T> held({}), owner({});
     held.weight("E", 7, 3, uniform(0.1), {.unit_rows = true});

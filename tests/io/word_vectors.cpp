@@ -43,9 +43,8 @@ TEST_CASE("The formats are written byte by byte as described", "[io][word_vector
 
 TEST_CASE("A row that no word has is refused", "[io][word_vectors][errors]") {
     REQUIRE(two.row(1)[1] == 2);
-    REQUIRE_THROWS_MATCHES(two.row(two.words.find("queen")), UsageError,
-                           says("row -1", "one of the 2 words"));
-    REQUIRE_THROWS_MATCHES(two.row(2), UsageError, says("row 2"));
+    REQUIRE_THROWS_MATCHES(two.row(two.words.find("queen")), UsageError, says("row = -1", "0 to 1"));
+    REQUIRE_THROWS_MATCHES(two.row(2), UsageError, says("row = 2"));
 }
 
 TEST_CASE("Every finite float survives every format", "[io][word_vectors]") {
@@ -123,7 +122,7 @@ TEST_CASE("A byte order mark is dropped and never written", "[io][word_vectors]"
         put(dir / "f", mark + contents(dir / "v"));
         REQUIRE(same(read_word_vectors(dir / "f"), two));
         REQUIRE_THROWS_MATCHES(write_word_vectors(dir / "g", {{mark + "a"}, 1, {1}}, format), DataError,
-                               says("word 0"));
+                               says("rename or remove it"));
     }
     REQUIRE_THROWS_AS(read_word_vectors(put(dir / "f", mark)), FileError);
 }
@@ -138,7 +137,7 @@ TEST_CASE("Words with spaces, as in GloVe's largest file, are read", "[io][word_
     REQUIRE(same(read_word_vectors(dir / "t"), expected));
     for (const Format format : formats)
         REQUIRE_THROWS_MATCHES(write_word_vectors(dir / "v", expected, format), DataError,
-                               says("word 1, '. . .', cannot be stored", "rename or remove it"));
+                               says("'. . .'", "rename or remove it"));
 }
 
 TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
@@ -152,19 +151,19 @@ TEST_CASE("Faulty text is refused with its line", "[io][word_vectors]") {
                               "5 0\na\n", "2 2\na 1 2\n", "9223372036854775807 9223372036854775807\na 1\n",
                               "9223372036854775807 1\na 1\n", "1 4611686018427387904\na 1\n"})
         refused(Format::word2vec_text, first, "line 1", "number of words and the dimension");
-    refused(Format::word2vec_text, "2 1\naaaaaaaa 1\n", "promises 2 words, but the file ends");
-    refused(Format::word2vec_text, "1 2\na 1 2\nb 3 4\n", "promises 1 words, but more follows");
+    refused(Format::word2vec_text, "2 1\naaaaaaaa 1\n", "expected a word and 1 finite numbers");
+    refused(Format::word2vec_text, "1 2\na 1 2\nb 3 4\n", "more follows than the 1 words");
     for (const char* third :
          {"bbbbbbb", "bbbb 3", "b 3 4 5 6", "New York 3", "New York 3 4 5", "b 3 c 4 5", "b 3 nan", "b inf 4",
           "b 3 -1e39", "b 3 1e999", "b 3 4x", "b 3 0x4", "b 3 1,5", "a 3 4"})
         refused(Format::word2vec_text, std::string("2 2\na 1 2\n") + third + "\n", "line 3, word 2");
     refused(Format::word2vec_text, std::string("2 2\na 1 2\n\0 3 4\n", 16), "line 3", "'\\x00'");
-    refused(Format::glove_text, "a 1\nb 2\na 3\n", "line 3", "'a' appears twice");
+    refused(Format::glove_text, "a 1\nb 2\na 3\n", "line 3", "the word 'a'", "expected another");
     for (const char* bytes : {"", "a\n", ". . . 1 2\n"}) refused(Format::glove_text, bytes, "line 1");
     for (const char* bytes :
          {"a 1 2\nb 3\n", "a 1 2\nb 3 4 5\n", "a 1 2\nb 3 4c 5 6\n", "a 1\n\n", "1 2\na 3 4\n"})
         refused(Format::glove_text, bytes, "line 2");
-    refused(Format::glove_text, std::string(65537, 'x') + " 1\n", "line 1", "expected 1 to 65536 bytes");
+    refused(Format::glove_text, std::string(65537, 'x') + " 1\n", "line 1", "1 to 65536 bytes");
 }
 
 TEST_CASE("Faulty binary is refused with its word", "[io][word_vectors]") {
@@ -181,14 +180,15 @@ TEST_CASE("Faulty binary is refused with its word", "[io][word_vectors]") {
         refused(bytes, "line 1", "number of words and the dimension");
     refused("2 2\n" + a + b + "\n", "more follows");
     refused("2 2\n" + a + b + "c", "more follows");
-    refused("2 2\n" + a + a, "word 2", "'a' appears twice");
-    refused("2 2\n" + a + "b " + bits(3) + bits(std::numeric_limits<float>::infinity()), "the number inf");
+    refused("2 2\n" + a + a, "word 2", "the word 'a'", "expected another");
+    refused("2 2\n" + a + "b " + bits(3) + bits(std::numeric_limits<float>::infinity()),
+            "inf in the vector of 'b'");
     refused("2 2\n" + a + " " + bits(3) + bits(4) + "\n", "word 2", "the word ''");
-    refused("1 2\naaaaaaaaaaaaaa", "word 1", "no end of the word");
+    refused("1 2\naaaaaaaaaaaaaa", "word 1", "the word ''");
     refused("1 2\naaaaaaaaaa " + bits(1), "truncated");
     refused("1 2\na\tb " + bits(1) + bits(2), "'a\\x09b'");
     refused("1 2\n" + std::string(3'000'000, 'x'), "word 1");
-    refused("1 1\n" + std::string(65537, 'x') + " " + bits(1), "expected 1 to 65536 bytes");
+    refused("1 1\n" + std::string(65537, 'x') + " " + bits(1), "1 to 65536 bytes");
 }
 
 TEST_CASE("A file cut or changed anywhere is read whole or refused", "[io][word_vectors]") {
@@ -235,8 +235,8 @@ TEST_CASE("Vectors that no file can hold are not written", "[io][word_vectors]")
         refused({{"a"}, 2, {1}}, "1 values");
         refused({{"a", "b"}, 2, {1, 2, 3}}, "3 values");
         for (const std::string& word : {std::string(), std::string("a b"), std::string("b\n"), longest + "x"})
-            refused({{"a", word}, 1, {1, 2}}, "word 1", "cannot be stored");
-        refused({{"a", "b"}, 1, {1, std::nanf("")}}, "'b'", "not finite");
+            refused({{"a", word}, 1, {1, 2}}, "rename or remove it");
+        refused({{"a", "b"}, 1, {1, std::nanf("")}}, "nan in 'b'");
         write_word_vectors(dir / "w", {{"a", longest}, 1, {1, 2}}, format);
         REQUIRE(read_word_vectors(dir / "w", format).words.find(longest) == 1);
     }

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <isogloss/graph/graph.hpp>
-#include <isogloss/io/mismatch.hpp>
+#include <isogloss/io/compact.hpp>
 #include <isogloss/io/safetensors.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
@@ -57,7 +57,7 @@ public:
             for (auto& p : store.parameters) {
                 parts.array(p.name, p.value, p.rows, p.cols);
                 if (p.unit_rows)
-                    parts.all.back().fault = [&p](auto bytes) { return fault_of_rows(p, bytes); };
+                    parts.all.back().check = [&p](auto bytes, auto& file) { check_rows(p, bytes, file); };
             }
             parts.prefix = "state/graph/";
             parts.counter("seed", store.seed);
@@ -75,8 +75,7 @@ public:
     }
 
     /// An object with `visit`, such as an update or a schedule, under "state/name/". Its function `after_load()`,
-    /// if any, is called after a load, including one of parameters only; its function
-    /// `before_load_of_parameters()`, if any, before the latter, and may refuse it by throwing.
+    /// if any, is called after a load, including one of parameters only.
     template <class Visitable> Checkpoint& state(const std::string& name, Visitable& object) {
         if constexpr (
             requires {
@@ -91,8 +90,6 @@ public:
                 "accumulates; give it one that begins with Rule's, or, if there is nothing to keep, "
                 "`static constexpr bool stateless = true;`");
         add("state/" + name + "/", [&object](Parts& parts) { object.visit(parts); });
-        if constexpr (requires { object.before_load_of_parameters(); })
-            before_load_of_parameters_.push_back([&object] { object.before_load_of_parameters(); });
         if constexpr (requires { object.after_load(); })
             after_load_.push_back([&object] { object.after_load(); });
         return *this;
@@ -127,7 +124,7 @@ public:
         const Parts parts = current();
         for (const Part& p : parts.all) {
             TensorView view{p.name, p.dtype, p.shape, p.bytes()};
-            if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) * 8 / info(p.dtype).bits};
+            if (p.any_length) view.shape = {static_cast<Index>(view.bytes.size()) / info(p.dtype).bytes};
             tensors.push_back(std::move(view));
         }
         write_safetensors(path, tensors, metadata);
@@ -137,32 +134,16 @@ public:
     void load(const Safetensors& file, Restore what = Restore::everything) const {
         const bool all = what == Restore::everything;
         if (borrowed_)
-            throw UsageError(
-                "checkpoint: the graph shares the weights of another, which others may be reading; "
-                "load into that one");
+            throw UsageError("checkpoint: the graph shares the weights of another; load into that one");
         for (const auto& check : require_unlent_) check(!all);  // the state of the borrower is loaded, too
         const Parts parts = current();
-        std::vector<TensorSpec> expected;
-        for (const Part& p : parts.all) {
-            if (!all && is_state(p)) continue;
-            TensorSpec spec{p.name, p.dtype, p.shape};
-            if (p.any_length) {
-                const TensorView* found = file.find(p.name);
-                spec.shape = found && found->shape.size() == 1 ? found->shape : std::vector<Index>{0};
-            }
-            expected.push_back(std::move(spec));
-        }
-        require_match(expected, file,
-                      all ? std::vector<std::string_view>{} : std::vector<std::string_view>{"state/"});
+        match(parts, file, all);
         for (const Part& p : parts.all)
-            if (const std::string fault = p.fault ? p.fault(file.at(p.name).bytes) : ""; !fault.empty())
-                throw FileError(file.name(), ": ", fault);
-        if (!all)  // behind all checks: they may change an object
-            for (const auto& act : before_load_of_parameters_) act();
+            if (p.check) p.check(file.at(p.name).bytes, file.name());
         for (const Part& p : parts.all)  // allocate everything first, so that the load cannot fail halfway
             if (p.reserve && all) p.reserve(file.at(p.name).bytes.size());
         for (const Part& p : parts.all)
-            if (all || !is_state(p)) p.assign(file.at(p.name).bytes);
+            if (all || !is_state(p.name)) p.assign(file.at(p.name).bytes);
         for (const auto& act : after_load_) act();
     }
 
@@ -175,8 +156,8 @@ private:
         std::function<std::span<const std::byte>()> bytes;
         std::function<void(std::span<const std::byte>)> assign;
         std::function<void(std::size_t)> reserve = {};  // reserves so many bytes, if assign needs them
-        std::function<std::string(std::span<const std::byte>)> fault =
-            {};  // why bytes cannot be assigned, or ""
+        // throws where the bytes, of a file of this name, cannot be assigned
+        std::function<void(std::span<const std::byte>, const std::string&)> check = {};
     };
     // What was added, as it is in memory now; the visitor of an object's visit().
     struct Parts {
@@ -211,7 +192,7 @@ private:
             constexpr std::size_t unit = sizeof(typename C::value_type);
             add({prefix + name,
                  unit == 1 ? DType::u8 : DType::f64,
-                 {},
+                 {0},
                  true,
                  [&values] { return std::as_bytes(std::span(values)); },
                  [&values](std::span<const std::byte> bytes) {
@@ -227,7 +208,40 @@ private:
         }
     };
 
-    static bool is_state(const Part& p) { return p.name.starts_with("state/"); }
+    static bool is_state(const std::string& name) { return name.starts_with("state/"); }
+
+    // Throws one FileError listing every tensor that is missing, not expected, or of another scalar type or shape.
+    static void match(const Parts& parts, const Safetensors& file, bool all) {
+        const auto described = [](const auto& t) {
+            return std::string(info(t.dtype).name) + " " + dimensions_text(t.shape);
+        };
+        std::string missing, extra, misshapen;
+        for (const Part& p : parts.all) {
+            if (!all && is_state(p.name)) continue;
+            const TensorView* const found = file.find(p.name);
+            if (!found) missing += "\n    " + in_quotes(p.name) + " " + described(p);
+            else if (found->dtype != p.dtype ||
+                     (p.any_length ? found->shape.size() != 1 : found->shape != p.shape)) {
+                misshapen +=
+                    "\n    " + in_quotes(p.name) + " is " + described(*found) + ", expected " + described(p);
+                if (found->shape == p.shape && detail::is_numeric(file, *found) &&
+                    info(found->dtype).bytes < info(p.dtype).bytes)
+                    misshapen +=
+                        message("; load io::widened<", p.dtype == DType::f64 ? "double" : "float", ">(file)");
+            }
+        }
+        for (const TensorView& t : file.tensors())
+            if (!parts.names.contains(t.name) && (all || !is_state(t.name)))
+                extra += "\n    " + in_quotes(t.name);
+        const auto list = [](const char* title, const std::string& lines) {
+            return lines.empty() ? "" : std::string("\n  ") + title + ":" + lines;
+        };
+        if (!missing.empty() || !extra.empty() || !misshapen.empty())
+            throw FileError(file.name(),
+                            ": the file does not fit the model; nothing was loaded. Build the model with ",
+                            "the options it was saved with", list("missing", missing), list("extra", extra),
+                            list("misshapen", misshapen));
+    }
 
     // The objects may have moved their memory since the last call.
     Parts current() const {
@@ -250,25 +264,21 @@ private:
     }
 
     template <class T>
-    static std::string fault_of_rows(const Parameter<T>& p, std::span<const std::byte> bytes) {
+    static void check_rows(const Parameter<T>& p, std::span<const std::byte> bytes, const std::string& file) {
         std::vector<T> row(static_cast<std::size_t>(p.cols));
         for (Index i = 0; i < p.rows; ++i) {
             std::memcpy(row.data(), bytes.data() + static_cast<std::size_t>(i) * row.size() * sizeof(T),
                         row.size() * sizeof(T));
-            const double norm = std::sqrt(kernel::sum_of_squares(p.cols, row.data()));
-            if (!(std::abs(norm - 1) <= 0.05))
-                return message("row ", i, " of '", p.name, "' has the norm ", norm, ", expected 1, at which ",
-                               "the graph holds it; nothing was loaded. Build the graph without ",
-                               "WeightOptions::unit_rows, or choose another file");
+            require<FileError>(file, message("the norm of row ", i, " of '", p.name, "', held at 1"),
+                               std::sqrt(kernel::sum_of_squares(p.cols, row.data())), 0.95, 1.05);
         }
-        return {};
     }
 
     std::vector<std::pair<std::string, std::function<void(Parts&)>>>
         added_;              // with the prefix of their names
     bool borrowed_ = false;  // the graph uses the weights of another
     std::vector<std::function<void(bool)>> require_unlent_;
-    std::vector<std::function<void()>> before_load_of_parameters_, after_load_;
+    std::vector<std::function<void()>> after_load_;
 };
 
 }}}  // namespace isogloss::io

@@ -89,16 +89,15 @@ template <std::floating_point T> void widen(const Safetensors& file, const Tenso
 template <std::floating_point T> std::vector<T> numbers(const Safetensors& file, std::string_view name) {
     const TensorView& t = file.at(name);
     if (!detail::is_numeric(file, t))  // before memory for its elements is taken
-        throw FileError(file.name(), ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
-                        ", expected F16, BF16, F32, F64, or I8 with a tensor ",
-                        in_quotes(detail::scale_name(name)), " of a scale for each row");
-    std::vector<T> out(static_cast<std::size_t>(std::ssize(t.bytes) * 8 / info(t.dtype).bits));
+        throw FileError(file.name(), ": tensor ", in_quotes(name), " is ", info(t.dtype).name,
+                        ", expected F16, BF16, F32, F64, or I8 with F32 scales of its rows");
+    std::vector<T> out(static_cast<std::size_t>(std::ssize(t.bytes) / info(t.dtype).bytes));
     detail::widen(file, t, out.data());
     if (t.dtype == DType::f64)
         detail::each_number<double>(t, [&](Index i, double x) {
             if (std::isfinite(x) && !std::isfinite(out[static_cast<std::size_t>(i)]))
                 throw FileError(file.name(), ": tensor ", in_quotes(name), " holds ", x,
-                                ", which is too large for float; read it as double");
+                                "; read it as double");
         });
     return out;
 }
@@ -128,7 +127,7 @@ template <std::floating_point T = float> Safetensors widened(Safetensors file) {
         if (table && detail::scales(file, *table) == &t) continue;
         tensors.push_back(t);
         if (!narrow(t)) continue;
-        const auto n = t.bytes.size() * 8 / static_cast<std::size_t>(info(t.dtype).bits);
+        const auto n = t.bytes.size() / static_cast<std::size_t>(info(t.dtype).bytes);
         auto& wide =
             within_memory<FileError>(file.name(), static_cast<Index>(n * sizeof(T)),
                                      [&]() -> std::vector<T>& { return owner->second.emplace_back(n); });
@@ -165,33 +164,32 @@ inline void write_compact(const std::filesystem::path& path, Safetensors file, C
             t.name.starts_with("state/"))
             continue;
         const Index width = t.shape[1];
-        const auto rows = static_cast<std::size_t>(t.shape[0]), n = rows * static_cast<std::size_t>(width);
-        const auto refuse = [&](Index i, float x) {
-            throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", i / width, " holds ", x,
-                            ", which the type cannot represent; expected finite numbers of at most 3.38e38");
+        const auto x = file.values<float>(t.name);
+        const auto check = [&](std::size_t i, bool fits) {
+            if (!fits)
+                throw DataError(file.name(), ": tensor ", in_quotes(t.name), ": row ", Index(i) / width,
+                                " holds ", x[i], ", expected finite numbers of at most 3.38e38");
         };
         if (type == Compact::bf16) {
-            auto& rounded = halves.emplace_back(n);
-            detail::each_number<float>(t, [&](Index i, float x) {
-                const kernel::Bf16 y = rounded[static_cast<std::size_t>(i)] = kernel::to_bf16(x);
-                if (std::isfinite(x) && !std::isfinite(kernel::to_float(y))) refuse(i, x);
-            });
+            auto& rounded = halves.emplace_back(x.size());
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                rounded[i] = kernel::to_bf16(x[i]);
+                check(i, !std::isfinite(x[i]) || std::isfinite(kernel::to_float(rounded[i])));
+            }
             tensors.back().dtype = DType::bf16;
             tensors.back().bytes = std::as_bytes(std::span(rounded));
             continue;
         }
-        auto& scale = scales.emplace_back(rows, 0.f);
-        detail::each_number<float>(t, [&](Index i, float x) {
-            if (!std::isfinite(x)) refuse(i, x);
-            float& s = scale[static_cast<std::size_t>(i / width)];
-            s = std::max(s, std::abs(x) / 127);
-        });
-        auto& rounded = quarters.emplace_back(n, std::int8_t{0});
-        detail::each_number<float>(t, [&](Index i, float x) {
-            if (const float s = scale[static_cast<std::size_t>(i / width)]; s > 0)
-                rounded[static_cast<std::size_t>(i)] =
-                    static_cast<std::int8_t>(std::clamp(std::nearbyint(x / s), -127.f, 127.f));
-        });
+        auto& scale = scales.emplace_back(t.shape[0], 0.f);
+        auto& rounded = quarters.emplace_back(x.size(), std::int8_t{0});
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            check(i, std::isfinite(x[i]));
+            float& s = scale[i / std::size_t(width)];
+            s = std::max(s, std::abs(x[i]) / 127);
+        }
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (const float s = scale[i / std::size_t(width)]; s > 0)
+                rounded[i] = static_cast<std::int8_t>(std::clamp(std::nearbyint(x[i] / s), -127.f, 127.f));
         tensors.back().dtype = DType::i8;
         tensors.back().bytes = std::as_bytes(std::span(rounded));
         tensors.push_back(tensor_view<float>(detail::scale_name(t.name), {t.shape[0]}, scale));

@@ -12,14 +12,16 @@
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
-#include <isogloss/io/safetensors_header.hpp>
+#include <isogloss/io/safetensors_json.hpp>
 #include <isogloss/io/tensor_view.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
 #include <isogloss/word_index.hpp>
+#include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +35,59 @@ inline constexpr std::string_view safetensors_format = "1";
 
 /// How the header of every file written here begins; 16 hexadecimal digits of checksum follow.
 inline constexpr std::string_view safetensors_opening = R"({"__metadata__":{"isogloss.checksum":")";
+
+/// Maximum header length, in bytes, for writing and reading; the limit of the format's own library.
+inline constexpr std::uint64_t max_safetensors_header = 100'000'000;
+
+namespace detail {
+
+/// Reads a header and returns what is wrong with it, given the number of bytes that follow it; empty if nothing is: one
+/// JSON object with the allowed keys, each once; known scalar types; at most `max_dimensions` sizes, whose product does
+/// not overflow; offsets that match the sizes, are contiguous and without overlap, and end where the file ends.
+inline std::string read_safetensors_header(std::string_view json, std::uint64_t bytes_after,
+                                           SafetensorsHeader& header) {
+    // The parser takes a NUL for the end of the text and would ignore what follows it.
+    if (!json.starts_with('{') || json.find('\0') != json.npos)
+        return "the header is not a JSON object; this is not a safetensors file";
+    if (std::string problem = read_json(json, header); !problem.empty()) return problem;
+    std::ranges::stable_sort(header.entries, {}, [](const auto& e) { return std::pair(e.begin, e.end); });
+    std::uint64_t end = 0;
+    for (const auto& e : header.entries) {
+        const auto needed = bytes_of(e.tensor.dtype, e.tensor.shape);
+        if (!needed || e.begin != end || e.end < e.begin || e.end - e.begin != std::uint64_t(*needed))
+            return message("tensor ", in_quotes(e.tensor.name), ", ", info(e.tensor.dtype).name, " ",
+                           dimensions_text(e.tensor.shape), ": found data_offsets [", e.begin, ", ", e.end,
+                           "], expected to begin at ", end, " and to hold ",
+                           needed ? std::to_string(*needed) + " bytes" : "a countable number of bytes");
+        end = e.end;
+    }
+    if (end == bytes_after) return {};
+    return message("the tensors take ", end, " bytes, but ", bytes_after,
+                   " follow the header; the file is truncated or too long");
+}
+
+/// The JSON of the tensors, to follow the metadata: `,"name":{…}` for each, at consecutive offsets.
+/// Throws DataError for a name that is duplicate, reserved or not UTF-8, and for sizes that overflow.
+inline std::string safetensors_entries(std::span<const TensorSpec> tensors) {
+    std::string json;
+    std::set<std::string_view> names{"__metadata__"};
+    Index begin = 0;
+    for (const TensorSpec& t : tensors) {
+        const auto needed = bytes_of(t.dtype, t.shape);
+        if (!needed || *needed > std::numeric_limits<Index>::max() - begin || !names.insert(t.name).second)
+            throw DataError("safetensors: the name of tensor ", in_quotes(t.name), " ",
+                            dimensions_text(t.shape),
+                            " appears twice or is reserved, or its bytes are too many to count");
+        std::string sizes;
+        for (const Index size : t.shape) sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+        json += message(",", json_string(t.name), R"(:{"dtype":")", info(t.dtype).name, R"(","shape":[)",
+                        sizes, R"(],"data_offsets":[)", begin, ",", begin + *needed, "]}");
+        begin += *needed;
+    }
+    return json;
+}
+
+}  // namespace detail
 
 /// Receives the bytes of one tensor, in pieces, from first to last.
 class TensorSink {
@@ -70,17 +125,16 @@ struct TensorSource {
 /// Tensors are ordered by descending element size, and among equals as given, so that each begins at
 /// a multiple of its element size. The keys "isogloss.format" and "isogloss.checksum" are added to the metadata:
 /// the latter is the CRC-64 of the complete file with the checksum's own 16 digits read as '0'. It covers every
-/// byte: lengths, names, shapes, types, metadata and values.
+/// byte: lengths, names, shapes, types, metadata and values. Values that `metadata` has for these keys are left out.
 ///
 /// Errors   DataError, before anything is written: a duplicate name, "__metadata__" as a name, a name
-///          or metadata that are not UTF-8, sizes that overflow, one of the two keys above in the
-///          metadata, a header above 100 MB. DataError for a source that writes more or fewer bytes than its
+///          or metadata that are not UTF-8, sizes that overflow, a header above 100 MB. DataError for a source that writes more or fewer bytes than its
 ///          tensor has; FileError as for OutputFile: no file is then left or changed.
 /// Source   The safetensors format as published with its library (0.3 and later).
 inline void stream_safetensors(const std::filesystem::path& path, std::vector<TensorSource> tensors,
                                const std::map<std::string, std::string>& metadata = {}) {
     std::stable_sort(tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) {
-        return info(a.spec.dtype).bits > info(b.spec.dtype).bits;
+        return info(a.spec.dtype).bytes > info(b.spec.dtype).bytes;
     });
     std::vector<TensorSpec> specs;
     for (const TensorSource& t : tensors) specs.push_back(t.spec);
@@ -89,17 +143,13 @@ inline void stream_safetensors(const std::filesystem::path& path, std::vector<Te
     head += safetensors_opening;
     const std::size_t digits = head.size();
     head += std::string(16, '0') + R"(","isogloss.format":")" + std::string(safetensors_format) + "\"";
-    for (const auto& [key, value] : metadata) {
-        if (key == "isogloss.checksum" || key == "isogloss.format")
-            throw DataError("safetensors: the metadata '", key, "' is written by isogloss; use another key");
-        head += "," + detail::json_string(key) + ":" + detail::json_string(value);
-    }
+    for (const auto& [key, value] : metadata)
+        if (key != "isogloss.checksum" && key != "isogloss.format")
+            head += "," + detail::json_string(key) + ":" + detail::json_string(value);
     head += "}" + detail::safetensors_entries(specs) + "}";
     head.append((64 - head.size() % 64) % 64, ' ');
     const std::uint64_t length = head.size() - 8;
-    if (length > max_safetensors_header)
-        throw DataError("safetensors: the header takes ", length, " bytes, but readers accept at most ",
-                        max_safetensors_header, "; store long metadata as a tensor of bytes");
+    require<DataError>("safetensors", "bytes of the header", length, 0u, max_safetensors_header);
     std::memcpy(head.data(), &length, 8);
 
     file::write_atomically(path.string(), [&](file::OutputFile& out) {
@@ -109,10 +159,9 @@ inline void stream_safetensors(const std::filesystem::path& path, std::vector<Te
         for (const TensorSource& t : tensors) {
             TensorSink sink(out, crc);
             t.write(sink);
-            if (const Index needed = *bytes_of(t.spec.dtype, t.spec.shape); sink.written() != needed)
-                throw DataError("safetensors: tensor ", in_quotes(t.spec.name), " is ",
-                                info(t.spec.dtype).name, " ", dimensions_text(t.spec.shape), " but has ",
-                                sink.written(), " bytes, expected ", needed);
+            const Index needed = *bytes_of(t.spec.dtype, t.spec.shape);
+            require<DataError>("safetensors", "bytes of " + in_quotes(t.spec.name), sink.written(), needed,
+                               needed);
         }
         out.write_at(static_cast<Index>(digits), file::hex16(crc.value()));
     });
@@ -150,26 +199,14 @@ class Safetensors {
 public:
     /// Reads and verifies a file.
     static Safetensors open(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        return load(path, options, [](file::Reader& in, std::uint64_t, std::uint64_t data) {
-            const std::shared_ptr<std::byte[]> held = within_memory<FileError>(
-                in.name(), static_cast<Index>(data),
-                [data] { return std::make_unique_for_overwrite<std::byte[]>(data); });
-            const std::span bytes(held.get(), data);
-            in.read(bytes);
-            return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
-                std::shared_ptr<const void>(held, held.get()), bytes);
-        });
+        return load(path, options, false);
     }
 
     /// Maps and verifies a file, which may be larger than memory: all of it is read once, for the checksum,
     /// and pages are read again when accessed. It must not be overwritten in place meanwhile; a file
     /// replaced by rename, as isogloss writes files, stays readable through this object.
     static Safetensors map(const std::filesystem::path& path, SafetensorsOptions options = {}) {
-        return load(path, options, [](file::Reader& in, std::uint64_t begin, std::uint64_t data) {
-            const auto held = std::make_shared<const file::MappedFile>(in.map());
-            return std::pair<std::shared_ptr<const void>, std::span<const std::byte>>(
-                held, std::as_bytes(std::span(held->data() + begin, data)));
-        });
+        return load(path, options, true);
     }
 
     /// The tensor of this name, or null. The view is valid as long as this object, even if it is moved.
@@ -188,14 +225,15 @@ public:
                         " are", known);
     }
 
-    /// The tensor `name`. Throws FileError unless it has the type T and exactly this shape, before
+    /// The tensor `name`. Throws FileError unless it has this type and, if one is given, exactly this shape, before
     /// anything of that shape is allocated.
-    template <Storable T>
-    const TensorView& require(std::string_view name, const std::vector<Index>& shape) const {
-        const TensorView& t = typed<T>(name);
-        if (t.shape != shape)
-            throw FileError(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
-                            ", expected ", dimensions_text(shape));
+    const TensorView& expect(std::string_view name, DType dtype,
+                             const std::optional<std::vector<Index>>& shape = {}) const {
+        const TensorView& t = at(name);
+        if (t.dtype != dtype || (shape && t.shape != *shape))
+            throw FileError(name_, ": tensor ", in_quotes(name), " is ", info(t.dtype).name, " ",
+                            dimensions_text(t.shape), ", expected ", info(dtype).name,
+                            shape ? " " + dimensions_text(*shape) : std::string());
         return t;
     }
 
@@ -203,10 +241,9 @@ public:
     /// throws DataError if `out` has another number of elements.
     template <Storable T>
     void read(std::string_view name, const std::vector<Index>& shape, std::span<T> out) const {
-        const TensorView& t = require<T>(name, shape);
-        if (out.size_bytes() != t.bytes.size())
-            throw DataError("tensor ", in_quotes(name), ": found room for ", out.size(),
-                            " elements, expected shape ", dimensions_text(shape));
+        const TensorView& t = expect(name, dtype_of<T>(), shape);
+        const auto n = t.bytes.size() / sizeof(T);
+        require<DataError>("tensor " + in_quotes(name), "room for elements", out.size(), n, n);
         copy(t, out.data());
     }
 
@@ -217,7 +254,7 @@ public:
 
     /// All elements of the tensor `name`, of any shape, row-major. Throws FileError for another type.
     template <Storable T> std::vector<T> values(std::string_view name) const {
-        const TensorView& t = typed<T>(name);
+        const TensorView& t = expect(name, dtype_of<T>());
         std::vector<T> out(t.bytes.size() / sizeof(T));
         copy(t, out.data());
         return out;
@@ -233,10 +270,7 @@ public:
     /// The characters of the tensor `name`, U8 and one-dimensional, as stored by text_view. Valid as
     /// long as this object. Throws FileError for another type or shape.
     std::string_view characters(std::string_view name) const {
-        const TensorView& t = typed<std::uint8_t>(name);
-        if (t.shape.size() != 1)
-            throw FileError(name_, ": tensor ", in_quotes(name), " has shape ", dimensions_text(t.shape),
-                            ", expected one dimension of characters");
+        const TensorView& t = expect(name, DType::u8, {{std::ssize(at(name).bytes)}});
         return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
     }
 
@@ -248,7 +282,7 @@ public:
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     /// Owner of the bytes of the tensors, for views that outlive this object.
     const std::shared_ptr<const void>& owner() const { return owner_; }
-    /// The file with other tensors, kept alive by `owner`. Throws DataError for a duplicate name.
+    /// The file with other tensors, kept alive by `owner`. Throws FileError for a duplicate name.
     Safetensors with(std::vector<TensorView> tensors, std::shared_ptr<const void> owner) const {
         Safetensors other;
         other.name_ = name_;
@@ -256,10 +290,7 @@ public:
         other.tensors_ = std::move(tensors);
         other.metadata_ = metadata_;
         other.has_checksum_ = has_checksum_;
-        for (Index i = 0; const TensorView& t : other.tensors_)
-            if (other.index_.insert(t.name) != i++)
-                throw DataError("safetensors: two tensors are named ", in_quotes(t.name),
-                                "; names must differ");
+        other.number_tensors();
         return other;
     }
     /// Whether the file has an isogloss checksum, which was then correct.
@@ -270,27 +301,36 @@ public:
 private:
     Safetensors() = default;
 
-    // get(in, begin, bytes): the bytes after the header, which begin at `begin`, and their owner.
-    template <class Get>
-    static Safetensors load(const std::filesystem::path& path, SafetensorsOptions options, Get&& get) {
+    static Safetensors load(const std::filesystem::path& path, SafetensorsOptions options, bool mapped) {
         file::Reader in(file::open_regular(path.string()));
         const auto size = static_cast<std::uint64_t>(in.remaining());
         std::uint64_t length = 0;
         if (size >= 8) in.read(std::as_writable_bytes(std::span(&length, 1)));
         if (size < 8 || length > size - 8 || length > max_safetensors_header)
-            in.refuse("found ", size, " bytes and a header of ", length,
-                      ", expected the header within them and at most ", max_safetensors_header,
-                      "; the file is truncated or not a safetensors file");
+            in.refuse("found ", size, " bytes and a header of ", length, ", expected at most ",
+                      max_safetensors_header, " of them; the file is truncated or not a safetensors file");
         std::string json(length, '\0');
         in.read(std::as_writable_bytes(std::span(json)));
         const std::uint64_t data = size - 8 - length;
-        auto header =
-            detail::read_safetensors_header(json, data, [&in](const std::string& what) { in.refuse(what); });
+        detail::SafetensorsHeader header;
+        if (const auto problem = detail::read_safetensors_header(json, data, header); !problem.empty())
+            in.refuse(problem);
 
         Safetensors file;
         file.name_ = in.name();
-        const auto [owner, bytes] = get(in, 8 + length, data);
-        file.owner_ = owner;
+        std::span<const std::byte> bytes;
+        if (mapped) {
+            const auto held = std::make_shared<const file::MappedFile>(in.map());
+            bytes = std::as_bytes(std::span(held->data() + 8 + length, data));
+            file.owner_ = held;
+        } else {
+            const std::shared_ptr<std::byte[]> held = within_memory<FileError>(
+                in.name(), static_cast<Index>(data),
+                [data] { return std::make_unique_for_overwrite<std::byte[]>(data); });
+            in.read({held.get(), data});
+            bytes = {held.get(), data};
+            file.owner_ = std::shared_ptr<const void>(held, held.get());
+        }
         file.verify(in, header.metadata, json, bytes, options);
 
         header.metadata.erase("isogloss.format");
@@ -300,8 +340,14 @@ private:
         for (auto& e : header.entries)
             file.tensors_.push_back({std::move(e.tensor.name), e.tensor.dtype, std::move(e.tensor.shape),
                                      bytes.subspan(e.begin, e.end - e.begin)});
-        for (const TensorView& t : file.tensors_) file.index_.insert(t.name);
+        file.number_tensors();
         return file;
+    }
+
+    void number_tensors() {
+        for (Index i = 0; const TensorView& t : tensors_)
+            if (index_.insert(t.name) != i++)
+                throw FileError(name_, ": the tensor ", in_quotes(t.name), " appears twice");
     }
 
     void verify(const file::Reader& in, const std::map<std::string, std::string>& metadata,
@@ -310,8 +356,8 @@ private:
         if (format == metadata.end() && sum == metadata.end()) {
             if (options.require_checksum)
                 in.refuse(
-                    "found no checksum by isogloss; the file is foreign or damaged. Read files of other "
-                    "programs with SafetensorsOptions{.require_checksum = false}");
+                    "found no checksum by isogloss; read files of other programs with "
+                    "SafetensorsOptions{.require_checksum = false}");
             return;
         }
         const std::uint64_t length = json.size();
@@ -326,22 +372,12 @@ private:
         if (!placed || format == metadata.end() || sum == metadata.end() ||
             file::hex16(crc.value()) != sum->second)
             in.refuse(
-                "its checksum is wrong: the file is damaged, or another program rewrote it and should drop "
-                "the "
-                "metadata 'isogloss.format' and 'isogloss.checksum'; restore it from a copy");
+                "its checksum is wrong: the file is damaged, or another program rewrote it and kept our "
+                "metadata");
         // After the checksum, so that a damaged file is not reported as a newer one.
         if (format->second != safetensors_format)
-            in.refuse("format ", in_quotes(format->second), ", but this version of isogloss reads format '",
-                      safetensors_format, "'; use a newer version");
+            in.refuse("format ", in_quotes(format->second), " needs a newer version of isogloss");
         has_checksum_ = true;
-    }
-
-    template <Storable T> const TensorView& typed(std::string_view name) const {
-        const TensorView& t = at(name);
-        if (t.dtype != dtype_of<T>())
-            throw FileError(name_, ": tensor ", in_quotes(name), " has type ", info(t.dtype).name,
-                            ", expected ", info(dtype_of<T>()).name);
-        return t;
     }
 
     static void copy(const TensorView& t, void* out) {

@@ -16,21 +16,15 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace io {
 
-/// Scalar type of the elements of a stored tensor, those of the safetensors format. `boolean`, floats of 16
-/// and fewer bits, and `c64` (complex, two floats) have no C++ type here: they can be held and copied as
-/// bytes.
+/// Scalar type of the elements of a stored tensor: those of the safetensors format that fill whole bytes, but for rare
+/// floats of 8 bits. `boolean`, floats of 16 and fewer bits, and `c64` (complex, two floats) have no C++ type here: they
+/// can be held and copied as bytes.
 enum class DType {
     boolean,
-    f4,
-    f6_e2m3,
-    f6_e3m2,
     u8,
     i8,
     f8_e5m2,
     f8_e4m3,
-    f8_e8m0,
-    f8_e4m3fnuz,
-    f8_e5m2fnuz,
     u16,
     i16,
     f16,
@@ -46,21 +40,20 @@ enum class DType {
 
 namespace detail {
 
-/// Name of a scalar type in files and messages, and the bits of one element.
+/// Name of a scalar type in files and messages, and the bytes of one element.
 struct DTypeInfo {
     std::string_view name;  ///< as spelled in safetensors: "F32", "I64" …
-    Index bits;             ///< 4, 6, 8, 16, 32 or 64; elements are packed without gaps
+    Index bytes;            ///< 1, 2, 4 or 8
 };
 
 }  // namespace detail
 
 /// Name and size of a scalar type.
 inline detail::DTypeInfo info(DType dtype) {
-    constexpr detail::DTypeInfo all[] = {
-        {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
-        {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"U16", 16},
-        {"I16", 16},    {"F16", 16},    {"BF16", 16},   {"U32", 32},        {"I32", 32},        {"F32", 32},
-        {"C64", 64},    {"U64", 64},    {"I64", 64},    {"F64", 64}};
+    constexpr detail::DTypeInfo all[] = {{"BOOL", 1},    {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1},
+                                         {"F8_E4M3", 1}, {"U16", 2}, {"I16", 2}, {"F16", 2},
+                                         {"BF16", 2},    {"U32", 4}, {"I32", 4}, {"F32", 4},
+                                         {"C64", 8},     {"U64", 8}, {"I64", 8}, {"F64", 8}};
     return all[static_cast<std::size_t>(dtype)];
 }
 
@@ -91,15 +84,10 @@ template <Storable T> constexpr DType dtype_of() {
 inline constexpr std::size_t max_dimensions = 32;
 
 /// Bytes of a tensor with these sizes, 1 element for []; nothing if a size is negative, there are more
-/// than `max_dimensions`, the elements do not fill whole bytes, or the product of the sizes overflows an Index,
-/// even if another size is 0.
+/// than `max_dimensions`, or the product of the sizes overflows an Index, even if another size is 0.
 inline std::optional<Index> bytes_of(DType dtype, std::span<const Index> shape) {
     if (shape.size() > max_dimensions) return std::nullopt;
-    const Index bits = info(dtype).bits;
-    if (bits >= 8) return product_of(shape, bits / 8);
-    const auto n = product_of(shape);  // elements, several of which may share a byte
-    if (!n || *n % 8 * bits % 8 != 0) return std::nullopt;
-    return *n / 8 * bits + *n % 8 * bits / 8;
+    return product_of(shape, info(dtype).bytes);
 }
 
 /// The specification of a tensor: its name, scalar type and sizes.
@@ -128,7 +116,7 @@ TensorView tensor_view(std::string name, std::vector<Index> shape, std::span<con
     const auto bytes = bytes_of(dtype_of<T>(), shape);
     if (!bytes || static_cast<std::size_t>(*bytes) != values.size_bytes())
         throw DataError("tensor '", name, "': shape ", dimensions_text(shape), " does not fit its ",
-                        values.size(), " values; give one value per element");
+                        values.size(), " values");
     return {std::move(name), dtype_of<T>(), std::move(shape), std::as_bytes(values)};
 }
 

@@ -71,16 +71,14 @@ std::vector<T> torch_values(const Safetensors& file, const Parameter<T>& p, cons
     for (const std::string& name : part.tensors) {
         if (file.at(name).shape != shape)
             throw FileError(file.name(), ": ", in_quotes(name), " is ", dimensions_text(file.at(name).shape),
-                            ", expected ", dimensions_text(shape), " for '", p.name, "'; nothing was read");
+                            ", expected ", dimensions_text(shape), " for '", p.name, "'");
         const auto theirs = numbers<T>(file, name);
         for (Index i = 0; i < p.rows; ++i)
             for (Index j = 0; j < p.cols; ++j)
                 sum[static_cast<std::size_t>(i * p.cols + j)] +=
                     theirs[static_cast<std::size_t>(part.transposed ? j * p.rows + i : i * p.cols + j)];
     }
-    if (kernel::first_non_finite(p.size(), sum.data()) != p.size())
-        throw FileError(file.name(), ": ", in_quotes(part.tensors.front()),
-                        " is not finite in the type of the graph; nothing was read");
+    require_finite<FileError>(file.name(), in_quotes(part.tensors.front()), p.size(), sum.data());
     return sum;
 }
 
@@ -114,19 +112,19 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
             const bool has = std::ranges::any_of(all, [&](auto* p) { return p->name == part.parameter; });
             if (part.bias && !has) {
                 if (file.find(part.tensors[0]))
-                    throw FileError(file.name(), ": ", in_quotes(part.tensors[0]),
-                                    " has no counterpart: node '", layer.ours, "' has no bias");
+                    throw FileError(file.name(), ": ", in_quotes(part.tensors[0]), ": '", layer.ours,
+                                    "' has no bias");
                 continue;
             }
             Parameter<T>& p = g.parameter(part.parameter);
             if (p.unit_rows)
                 throw UsageError("read_torch: rows of '", p.name,
-                                 "' are held at norm 1, those of PyTorch are not");
+                                 "' are held at norm 1, unlike those of PyTorch");
             auto values = detail::torch_values(file, p, part);
             const auto [before, added] = read.try_emplace(&p, values);
             if (!added && before->second != values)
-                throw FileError(file.name(), ": ", in_quotes(part.tensors[0]),
-                                " differs from another layer that maps to '", p.name, "'; nothing was read");
+                throw FileError(file.name(), ": ", in_quotes(part.tensors[0]), " differs from another '",
+                                p.name, "'");
         }
     for (const auto& [p, values] : read) {
         std::ranges::copy(values, p->value);

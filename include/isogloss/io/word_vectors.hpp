@@ -9,7 +9,9 @@
 #include <isogloss/error.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
+#include <isogloss/text/words.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
 #include <isogloss/word_index.hpp>
@@ -31,9 +33,7 @@ struct WordVectors {
 
     /// The vector of word number `i`. Throws UsageError for a number that no word has, as -1 of a word not found.
     std::span<const float> row(Index i) const {
-        if (i < 0 || i >= words.size())
-            throw UsageError("word vectors: found row ", i, ", expected one of the ", words.size(),
-                             " words, counted from 0; words.find() gives -1 for a word that is not there");
+        require("word vectors", "row", i, 0, words.size() - 1);
         return std::span(values).subspan(i * dimension, dimension);
     }
 };
@@ -64,16 +64,6 @@ inline std::optional<float> parse_float(std::string_view digits) {
     }
     if (result.ec != std::errc() || result.ptr != end || !std::isfinite(value)) return std::nullopt;
     return value;
-}
-
-/// The parts of a line between spaces and tabs; a carriage return at its end is dropped.
-inline void split(std::string_view line, std::vector<std::string_view>& fields) {
-    fields.clear();
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    for (std::size_t begin, end = 0; (begin = line.find_first_not_of(" \t", end)) != line.npos;) {
-        end = std::min(line.find_first_of(" \t", begin), line.size());
-        fields.push_back(line.substr(begin, end - begin));
-    }
 }
 
 /// Reads a file of word vectors, whose format is given.
@@ -108,12 +98,11 @@ public:
         const Index count = header(binary ? sizeof(float) : 2);  // a number of text is a space and a digit
         for (Index i = 0; i < count; ++i) {
             if (binary) binary_row();
-            else if (next_line()) text_row();
-            else refuse("line 1 promises ", count, " words, but the file ends");
+            else next_line(), text_row();
         }
         if (std::string_view rest; binary) in_.until('\n', rest, 0), line_ = rest;
         if (in_.remaining() != 0 || (binary && !line_.empty()))
-            refuse("line 1 promises ", count, " words, but more follows");
+            refuse("more follows than the ", count, " words of line 1");
         return std::move(v_);
     }
 
@@ -128,7 +117,8 @@ private:
         const bool first = in_.position() == 0, ended = in_.until('\n', line_, most_line_bytes);
         if (line_.size() > most_line_bytes) refuse("a line is longer than ", most_line_bytes, " bytes");
         if (first && line_.starts_with(byte_order_mark)) line_.remove_prefix(byte_order_mark.size());
-        split(line_, fields_);
+        fields_.clear();
+        text::for_each_word(line_, [this](std::string_view field) { fields_.push_back(field); });
         ++lines_;
         return ended || !line_.empty();
     }
@@ -162,16 +152,14 @@ private:
     // Words of text may hold spaces, as ". . ." in the file glove.840B.300d: what precedes the last n fields is the word.
     void text_row() {
         const auto n = static_cast<std::size_t>(v_.dimension);
-        if (fields_.size() < n + 1)
-            refuse("found ", fields_.size(), " fields, expected a word and ", n, " numbers");
-        const std::size_t parts = fields_.size() - n;
+        const std::size_t parts = fields_.size() - std::min(n, fields_.size());
+        bool sound = parts > 0;
         for (std::size_t i = 1; i < fields_.size(); ++i) {
             const auto value = parse_float(fields_[i]);
-            if (value.has_value() == (i < parts))
-                refuse("found ", in_quotes(fields_[i]), " after ", in_quotes(fields_[0]), ", expected ", n,
-                       " finite numbers");
+            sound = sound && value.has_value() == (i >= parts);
             if (value) v_.values.push_back(*value);
         }
+        if (!sound) refuse("found ", in_quotes(line_), ", expected a word and ", n, " finite numbers");
         const char* const begin = fields_[0].data();
         add_word({begin, fields_[parts - 1].data() + fields_[parts - 1].size()}, "\r");
     }
@@ -179,24 +167,23 @@ private:
     void binary_row() {
         std::string_view word;
         // With the line end of the word before, which some programs omit.
-        if (!in_.until(' ', word, most_word_bytes + 1)) refuse("found no end of the word");
+        if (!in_.until(' ', word, most_word_bytes + 1)) word = {};  // it has no end
         if (word.starts_with('\n')) word.remove_prefix(1);
         add_word(word, "\n\r\t");
         const std::size_t begin = v_.values.size();
         v_.values.resize(begin + static_cast<std::size_t>(v_.dimension));
         const auto row = std::span(v_.values).subspan(begin);
         in_.read(std::as_writable_bytes(row));
-        for (const float x : row)
-            if (!std::isfinite(x)) refuse("found the number ", x);
+        require_finite<FileError>(in_.name(), "the vector of " + in_quotes(v_.words.words().back()),
+                                  std::ssize(row), row.data());
     }
 
     void add_word(std::string_view word, std::string_view without) {
         if (word.empty() || word.size() > most_word_bytes || word.find('\0') != word.npos ||
-            word.find_first_of(without) != word.npos)
-            refuse("found the word ", in_quotes(word), ", expected 1 to ", most_word_bytes,
+            word.find_first_of(without) != word.npos || v_.words.find(word) >= 0)
+            refuse("found the word ", in_quotes(word), ", expected another of 1 to ", most_word_bytes,
                    " bytes and no line end or NUL");
-        if (const Index i = v_.words.size(); v_.words.insert(word) != i)
-            refuse("the word ", in_quotes(word), " appears twice");
+        v_.words.insert(word);
     }
 
     file::Reader in_;
@@ -244,20 +231,17 @@ inline void write_word_vectors(const std::filesystem::path& path, const WordVect
                                WordVectorFormat format) {
     const Index words = v.words.size(), values = std::ssize(v.values);
     if (words == 0 || v.dimension < 1 || values % words != 0 || values / words != v.dimension)
-        throw DataError("word vectors: ", words, " words, dimension ", v.dimension, ", ", values,
-                        " values; expected words · dimension values, and at least one word");
+        throw DataError("word vectors: found ", words, " words, dimension ", v.dimension, " and ", values,
+                        " values");
     for (Index i = 0; i < words; ++i) {
         const std::string& word = v.words[i];
         if (word.empty() || word.size() > detail::most_word_bytes ||
             word.find_first_of(std::string_view(" \t\n\r\0", 5)) != word.npos ||
             (i == 0 && word.starts_with(byte_order_mark)))
-            throw DataError(
-                "word vectors: word ", i, ", ", in_quotes(word),
-                ", cannot be stored: it is empty or too long or holds a space, tab, line end or NUL; ",
-                "rename or remove it");
-        for (const float x : v.row(i))
-            if (!std::isfinite(x))
-                throw DataError("word vectors: the vector of ", in_quotes(word), " is not finite");
+            throw DataError("word vectors: found ", in_quotes(word),
+                            ", which is empty or too long or holds a space, ",
+                            "tab, line end or NUL; rename or remove it");
+        require_finite<DataError>("word vectors", in_quotes(word), v.dimension, v.row(i).data());
     }
     file::write_atomically(path.string(), [&](file::OutputFile& out) {
         if (format != WordVectorFormat::glove_text)
