@@ -103,6 +103,16 @@ std::optional<Breach> compare(const char* law, Subject<T>& s, const std::vector<
     return Breach{law, s.entry(i), double(found.at(i)), double(expected.at(i)), allowed};
 }
 
+/// Nothing if the first `count` gradients have the same bits as those expected, else the first that has not.
+template <class T> std::optional<Breach> compare_bits(const char* law, Subject<T>& s, Index count,
+                                                      const std::vector<double>& found,
+                                                      const std::vector<double>& expected) {
+    for (Index i = 0; i < count; ++i)
+        if (std::bit_cast<std::uint64_t>(found.at(i)) != std::bit_cast<std::uint64_t>(expected.at(i)))
+            return Breach{law, s.entry(std::size_t(i)), found[i], expected[i], 0};
+    return std::nullopt;
+}
+
 }  // namespace detail
 
 /// The laws, one function each, which returns nothing if the law holds. `build` makes the model, as for laws().
@@ -195,11 +205,8 @@ template <class Build> std::optional<Breach> capacity(Build& build, const LawOpt
 /// 5. The same seed gives bitwise the same result.
 template <class Build> std::optional<Breach> determinism(Build& build, const LawOptions& o) {
     detail::Subject<double> s(build, o), again(build, o);
-    const auto expected = s.gradients(), found = again.gradients();
-    for (std::size_t i = 0; i < expected.size(); ++i)
-        if (std::bit_cast<std::uint64_t>(found.at(i)) != std::bit_cast<std::uint64_t>(expected[i]))
-            return Breach{"determinism", s.entry(i), found[i], expected[i], 0};
-    return std::nullopt;
+    const auto expected = s.gradients();
+    return detail::compare_bits("determinism", s, std::ssize(expected), again.gradients(), expected);
 }
 
 /// 6. Nothing is written outside a block of memory.
@@ -278,12 +285,10 @@ template <class Build> std::optional<Breach> modulus(Build& build, const LawOpti
     } catch (const UsageError& error) {
         return Breach{"modulus", std::string(error.text())};
     }
-    const auto after = s.collect();
-    for (Index i = 0; i < s.parameter_count(); ++i)
-        if (std::bit_cast<std::uint64_t>(after.at(i)) != std::bit_cast<std::uint64_t>(gradients.at(i)))
-            return Breach{"modulus",
-                          message("gradient of ", s.entry(std::size_t(i)), " after a pass of moduli"),
-                          after.at(i), gradients.at(i), 0};
+    if (auto breach = detail::compare_bits("modulus", s, s.parameter_count(), s.collect(), gradients)) {
+        breach->where = "gradient of " + breach->where + " after a pass of moduli";
+        return breach;
+    }
     int id = 0;
     for (const auto& seq : graph::Inspect::store(s.g).seqs) {
         const double* phi = graph::Inspect::store(s.g).adjoint(id++, 1);

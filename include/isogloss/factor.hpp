@@ -23,26 +23,20 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace dense {
 
 namespace detail {
 
-/// Throws NumericError at the first value that is not finite.
-template <class T> void require_finite(const Tensor<T, 2>& m, const char* who) {
-    if (const Index n = std::ssize(m), bad = kernel::first_non_finite(n, m.data()); bad != n)
-        throw NumericError(who, ": found ", m.data()[bad], " at row ", bad / cols(m), ", column ",
-                           bad % cols(m));
+/// Throws UsageError unless the shape of a matrix fits, as `expected` says, and NumericError unless it is finite.
+template <class T>
+void require_sound(const Tensor<T, 2>& m, bool fits, const char* expected, const char* who) {
+    if (!fits) throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected ", expected);
+    require_finite(who, "a matrix", std::ssize(m), m.data());
 }
 
-/// The same, and throws UsageError for a matrix that is not square.
-template <class T> void require_finite_square(const Tensor<T, 2>& m, const char* who) {
-    if (rows(m) != cols(m))
-        throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m), "], expected a square one");
-    require_finite(m, who);
-}
-
-/// Runs call(work, length) of LAPACK with the workspace that it asks for, and returns its info.
-template <class T, class Call> int with_workspace(Call&& call) {
+/// Runs call(work, length) of LAPACK with the workspace that it asks for. Throws NumericError if it fails.
+template <class T, class Call> void with_workspace(const char* who, Call&& call) {
     T size = 0;
     call(&size, -1);
     Array<T> work(static_cast<Index>(size));
-    return call(work.data(), static_cast<int>(work.size()));
+    if (call(work.data(), static_cast<int>(work.size())) != 0)
+        throw NumericError(who, ": the iteration for eigenvalues or singular values did not converge");
 }
 
 /// x = Q R: Q [rows, cols] with orthonormal columns, R [cols, cols] upper triangular.
@@ -53,12 +47,12 @@ template <class T> Qr<T> thin_qr(const Tensor<T, 2>& x) {
     const auto m = static_cast<int>(rows(x)), n = static_cast<int>(cols(x));
     Tensor<T, 2> a = transposed(x), R = zeros<T>(n, n);  // row-major aᵀ is column-major a
     Array<T> tau(n);
-    with_workspace<T>([&](T* work, int length) {
+    with_workspace<T>("QR", [&](T* work, int length) {
         return cxxlapack::geqrf<int>(m, n, a.data(), m, tau.data(), work, length);
     });
     for (Index i = 0; i < n; ++i)
         for (Index j = i; j < n; ++j) R(i, j) = a(j, i);
-    with_workspace<T>([&](T* work, int length) {
+    with_workspace<T>("QR", [&](T* work, int length) {
         return cxxlapack::orgqr<int>(m, n, n, a.data(), m, tau.data(), work, length);
     });
     return {transposed(a), std::move(R)};
@@ -82,11 +76,10 @@ template <class T> Svd<T> svd(const Tensor<T, 2>& x, char job, const char* who) 
     Tensor<T, 2> a = transposed(x), U = zeros<T>(k, m), V = zeros<T>(n, k);
     auto s = Tensor<T, 1>::from_shape({static_cast<std::size_t>(k)});
     Array<int> integers(8 * Index{k});
-    const int info = with_workspace<T>([&](T* work, int length) {
+    with_workspace<T>(who, [&](T* work, int length) {
         return cxxlapack::gesdd<int>(job, m, n, a.data(), m, s.data(), U.data(), m, V.data(), k, work, length,
                                      integers.data());
     });
-    if (info != 0) throw NumericError(who, ": the iteration for the singular values did not converge");
     return {transposed(U), std::move(s), std::move(V)};
 }
 
@@ -102,13 +95,12 @@ template <class T> Svd<T> svd(const Tensor<T, 2>& x, char job, const char* who) 
 template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const char* who) {
     const Index m = x.height(), n = x.width();  // x may be a transpose
     if (n < 1 || m < n || !x.is_valid())
-        throw UsageError(who, ": found a matrix [", m, ", ", n, "]",
-                         x.is_valid() ? "" : " of null data or with a stride below its width",
-                         ", expected at least one column, and at least as many rows as columns");
+        throw UsageError(who, ": found a matrix [", m, ", ", n,
+                         "], expected at least one column, at least as many ", "rows, and memory");
     auto a = zeros<T>(m, n);
     for (Index i = 0; i < m; ++i)
         for (Index j = 0; j < n; ++j) a.data()[i * n + j] = x(i, j);
-    detail::require_finite(a, who);
+    require_finite(who, "a matrix", std::ssize(a), a.data());
     T largest = 0;
     for (const T value : a) largest = std::max(largest, std::abs(value));
     if (!(largest > T(0))) throw NumericError(who, ": the matrix is zero and spans nothing");
@@ -130,10 +122,7 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
 
 /// Thin SVD of a matrix. Throws UsageError for an empty matrix, NumericError for values that are not finite.
 template <class T> Svd<T> thin_svd(const Tensor<T, 2>& m, const char* who) {
-    if (m.size() == 0)
-        throw UsageError(who, ": found a matrix [", rows(m), ", ", cols(m),
-                         "], expected one that is not empty");
-    detail::require_finite(m, who);
+    detail::require_sound(m, m.size() > 0, "one that is not empty", who);
     return detail::svd(m, 'S', who);
 }
 
@@ -152,15 +141,14 @@ template <class T> struct SymmetricEigen {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> SymmetricEigen<T> symmetric_eigen(const Tensor<T, 2>& m, const char* who) {
-    detail::require_finite_square(m, who);
+    detail::require_sound(m, rows(m) == cols(m), "a square one", who);
     const auto n = static_cast<int>(rows(m));
     SymmetricEigen<T> e{Array<T>(rows(m)), m};
     if (n == 0) return e;
     // Row-major lower is column-major upper; the eigenvectors are returned as rows.
-    const int info = detail::with_workspace<T>([&](T* work, int length) {
+    detail::with_workspace<T>(who, [&](T* work, int length) {
         return cxxlapack::syev<int>('V', 'U', n, e.vectors.data(), n, e.values.data(), work, length);
     });
-    if (info != 0) throw NumericError(who, ": the symmetric eigenvalue iteration did not converge");
     e.vectors = transposed(e.vectors);
     return e;
 }
@@ -183,16 +171,15 @@ template <class T> struct Schur {
 ///
 /// Throws UsageError for a matrix that is not square, NumericError for values that are not finite.
 template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
-    detail::require_finite_square(m, who);
+    detail::require_sound(m, rows(m) == cols(m), "a square one", who);
     const auto n = static_cast<int>(rows(m));
     Schur<T> f{transposed(m), Tensor<T, 2>(m.shape()), Array<T>(rows(m)), Array<T>(rows(m))};
     if (n == 0) return f;
     int sorted = 0, unused = 0;
-    const int info = detail::with_workspace<T>([&](T* work, int length) {
+    detail::with_workspace<T>(who, [&](T* work, int length) {
         return cxxlapack::gees<int>('V', 'N', nullptr, n, f.S.data(), n, sorted, f.real.data(),
                                     f.imaginary.data(), f.Z.data(), n, work, length, &unused);
     });
-    if (info != 0) throw NumericError(who, ": the eigenvalue iteration did not converge");
     f.S = transposed(f.S);
     f.Z = transposed(f.Z);
     return f;
@@ -202,11 +189,8 @@ template <class T> Schur<T> schur(const Tensor<T, 2>& m, const char* who) {
 ///
 /// Throws UsageError if the shapes do not match, NumericError if a is singular, or a or b not finite.
 template <class T> Tensor<T, 2> solve(const Tensor<T, 2>& a, const Tensor<T, 2>& b, const char* who) {
-    detail::require_finite_square(a, who);
-    detail::require_finite(b, who);
-    if (rows(b) != rows(a))
-        throw UsageError(who, ": found a system of ", rows(a), " equations with ", rows(b),
-                         " rows on the right");
+    detail::require_sound(a, rows(a) == cols(a), "a square one", who);
+    detail::require_sound(b, rows(b) == rows(a), "a row for each equation", who);
     const auto n = static_cast<int>(rows(a)), k = static_cast<int>(cols(b));
     Tensor<T, 2> lu = transposed(a), x = transposed(b);
     if (n == 0 || k == 0) return b;

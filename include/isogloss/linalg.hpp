@@ -94,25 +94,16 @@ inline kernel::Bf16* bf16_memory(Index pieces) {
 
 /// Checks the arguments of a product and throws as gemm does.
 template <class T> void require_product(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c) {
-    const Index m = a.height(), k = a.width(), n = b.width();
-    if (c.transposed)
-        throw UsageError(
-            "gemm: C is transposed, expected a matrix that is not; compute its transpose, Cᵀ = Bᵀ Aᵀ");
-    if (k != b.height() || c.rows != m || c.cols != n)
-        throw UsageError("gemm: shapes do not agree: [", m, ", ", k, "] times [", b.height(), ", ", n,
-                         "] into [", c.height(), ", ", c.width(), "]");
-    const auto require_valid = [](const char* name, auto matrix) {
-        if (!matrix.is_valid())
-            throw UsageError("gemm: ", name, " is [", matrix.rows, ", ", matrix.cols, "] with rows ",
-                             matrix.stride, " apart", matrix.data ? "" : " and null data",
-                             ", expected sizes of at least 0, a stride of at least the row length, and "
-                             "memory");
+    const auto valid = [](const auto& matrix) {
+        constexpr Index limit = std::numeric_limits<int>::max();
+        return matrix.is_valid() && matrix.rows <= limit && matrix.stride <= limit;
     };
-    require_valid("A", a), require_valid("B", b), require_valid("C", c);
-    constexpr Index limit = std::numeric_limits<int>::max();
-    if (m > limit || n > limit || k > limit || a.stride > limit || b.stride > limit || c.stride > limit)
-        throw UsageError("gemm: a side of [", m, ", ", k, "] times [", k, ", ", n,
-                         "], or the distance between rows, exceeds ", limit);
+    if (c.transposed || a.width() != b.height() || c.rows != a.height() || c.cols != b.width() || !valid(a) ||
+        !valid(b) || !valid(c))
+        throw UsageError("gemm: found [", a.height(), ", ", a.width(), "] times [", b.height(), ", ",
+                         b.width(), "] into [", c.height(), ", ", c.width(),
+                         "], expected shapes that agree, C not transposed, ",
+                         "and memory of rows that do not overlap, with sides and strides below 2^31");
 }
 
 }  // namespace detail

@@ -132,11 +132,8 @@ private:
         try {
             require_shape(value.shape());
         } catch (const xt::broadcast_error&) {
-            throw ShapeError(
-                name_ ? message("'", *name_, "': ") : "",
-                "found arrays of shapes that do not broadcast to one, in an assignment to a matrix ",
-                dimensions_text(std::vector<Index>(this->shape().begin(), this->shape().end())),
-                ", expected what has its shape");
+            throw ShapeError(owner(), "found arrays of shapes that do not broadcast to one, for a matrix ",
+                             text(this->shape()));
         }
     }
     template <class Shape> void require_shape(const Shape& found) const {
@@ -144,12 +141,11 @@ private:
         if (std::equal(std::begin(found), std::end(found), own.begin(), own.end(),
                        [](auto a, auto b) { return static_cast<std::size_t>(a) == b; }))
             return;
-        const auto text = [](const auto& shape) {
-            return dimensions_text(std::vector<Index>(std::begin(shape), std::end(shape)));
-        };
-        throw ShapeError(name_ ? message("'", *name_, "': ") : "", "found an array ", text(found),
-                         " assigned to a matrix ", text(own),
-                         name_ ? ", expected its shape; xt::transpose and xt::reshape_view make others" : "");
+        throw ShapeError(owner(), "found an array ", text(found), " assigned to a matrix ", text(own));
+    }
+    std::string owner() const { return name_ ? "'" + *name_ + "': " : std::string(); }
+    template <class Shape> static std::string text(const Shape& shape) {
+        return dimensions_text(std::vector<Index>(std::begin(shape), std::end(shape)));
     }
 
     storage_type& storage_impl() noexcept { return memory_; }

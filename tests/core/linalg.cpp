@@ -97,10 +97,10 @@ TEST_CASE("gemm refuses shapes that do not agree", "[core][linalg]") {
                       UsageError);
     REQUIRE_THROWS_MATCHES(
         gemm<float>(1.f, {a.data(), 2, 3}, {b.data(), 3, 2}, 0.f, t(MatrixRef<float>(c.data(), 2, 2))),
-        UsageError, says("C is transposed", "Bᵀ Aᵀ"));
+        UsageError, says("C not transposed"));
     REQUIRE_THROWS_MATCHES(
         gemm<float>(1.f, {a.data(), 1, 1, Index{1} << 31}, {b.data(), 1, 1}, 0.f, {c.data(), 1, 1}),
-        UsageError, says("a side of [1, 1]", "or the distance between rows, exceeds 2147483647"));
+        UsageError, says("below 2^31"));
 }
 
 TEST_CASE("gemm refuses matrices that cannot be", "[core][linalg][errors]") {
@@ -108,18 +108,13 @@ TEST_CASE("gemm refuses matrices that cannot be", "[core][linalg][errors]") {
     const auto gemm_of = [](MatrixRef<float> x, MatrixRef<float> y, MatrixRef<float> z) {
         gemm<float>(1.f, x, y, 0.f, z);
     };
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), -1, 5}, {b.data(), 5, 5}, {c.data(), -1, 5}), UsageError,
-                           says("gemm: A is [-1, 5]", "at least 0"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5, 2}, {b.data(), 5, 3}, {c.data(), 2, 3}), UsageError,
-                           says("A is [2, 5] with rows 2 apart"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3, 2}, {c.data(), 2, 3}), UsageError,
-                           says("B is [5, 3] with rows 2 apart"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3}, {c.data(), 2, 3, -3}), UsageError,
-                           says("C is [2, 3] with rows -3 apart"));
-    REQUIRE_THROWS_MATCHES(gemm_of({nullptr, 2, 5}, {b.data(), 5, 3}, {c.data(), 2, 3}), UsageError,
-                           says("A", "null data"));
-    REQUIRE_THROWS_MATCHES(gemm_of({a.data(), 2, 5}, {b.data(), 5, 3}, {nullptr, 2, 3}), UsageError,
-                           says("C", "null data"));
+    float *const A = a.data(), *const B = b.data(), *const C = c.data();
+    using Ref = MatrixRef<float>;
+    const Ref wrong[][3] = {{{A, -1, 5}, {B, 5, 5}, {C, -1, 5}},     {{A, 2, 5, 2}, {B, 5, 3}, {C, 2, 3}},
+                            {{A, 2, 5}, {B, 5, 3, 2}, {C, 2, 3}},    {{A, 2, 5}, {B, 5, 3}, {C, 2, 3, -3}},
+                            {{nullptr, 2, 5}, {B, 5, 3}, {C, 2, 3}}, {{A, 2, 5}, {B, 5, 3}, {nullptr, 2, 3}}};
+    for (const auto& [x, y, z] : wrong)
+        REQUIRE_THROWS_MATCHES(gemm_of(x, y, z), UsageError, says("gemm: found [", "and memory"));
     gemm_of({nullptr, 0, 5}, {b.data(), 5, 3}, {nullptr, 0, 3});  // no elements, no memory
     gemm_of({nullptr, 2, 0}, {nullptr, 0, 3}, {c.data(), 2, 3});
     CHECK(c[0] == 0);

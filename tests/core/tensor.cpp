@@ -32,8 +32,8 @@ TEMPLATE_TEST_CASE("Assignment to a matrix_view writes numbers of its shape, and
     const std::string name = "W";
     MatrixView<T> named(b, 2, 3, &name);
     REQUIRE_THROWS_MATCHES(named = matrix_view(a, 3, 2), ShapeError,
-                           says("'W': found an array [3, 2] assigned to a matrix [2, 3]", "expected"));
-    const auto apart = says("'W': found arrays of shapes that do not broadcast to one", "to a matrix [2, 3]");
+                           says("'W': found an array [3, 2] assigned to a matrix [2, 3]"));
+    const auto apart = says("'W': found arrays of shapes that do not broadcast to one", "[2, 3]");
     REQUIRE_THROWS_MATCHES(named += matrix_view(a, 3, 2), ShapeError, apart);
     REQUIRE_THROWS_MATCHES(named *= xt::ones<T>({4}), ShapeError, apart);
     REQUIRE_THROWS_MATCHES(named = matrix_view(a, 3, 2) - matrix_view(a, 2, 3), ShapeError, apart);

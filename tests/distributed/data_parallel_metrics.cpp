@@ -79,7 +79,7 @@ template <class Ranks> Numbers train(Ranks& ranks, Index shards, UnitModulus mod
 
 TEST_CASE("Metrics summed over shards are those of the whole batch", "[distributed][data_parallel]") {
     const auto modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
-    const auto form = GENERATE(MetricForm::quasi_diagonal, MetricForm::full);
+    const auto form = GENERATE(MetricForm::quasi_diagonal, MetricForm::diagonal);
     Alone alone;
     const Numbers whole = train(alone, 1, modulus, form), start = Model(7, modulus).values();
     REQUIRE(apart(whole, start) > 0.05);
@@ -110,14 +110,14 @@ TEST_CASE("Metrics that were left out of the sum over shards are refused", "[dis
         *batches.begin(), [&](const text::Batch& part) { m.pass(part); }, m.cells);
     REQUIRE(m.cells.step() > 0);
     REQUIRE_THROWS_WITH(m.head.step(), Catch::Matchers::ContainsSubstring("the gradient of 'softmax.") &&
-                                           Catch::Matchers::ContainsSubstring(
-                                               "DataParallel::gradients"));
+                                           Catch::Matchers::ContainsSubstring("DataParallel"));
 }
 
 TEST_CASE("What cannot be summed is refused", "[distributed][data_parallel]") {
     Model m(3, UnitModulus::ruop);
     const std::vector<double> few(2);
-    REQUIRE_THROWS_WITH(m.cells.give_sums(few), Catch::Matchers::ContainsSubstring("found 2 numbers"));
+    REQUIRE_THROWS_WITH(m.cells.give_sums(few),
+                        Catch::Matchers::ContainsSubstring("numbers of give_sums = 2"));
     Graph<double> g({.time = 3, .batch = 2});
     const auto x = g.tokens("x", 4), y = g.tokens("y", 4);
     const auto a = g.add<Glnn>("net", {.units = 4, .edges = 2}, x);
@@ -125,9 +125,7 @@ TEST_CASE("What cannot be summed is refused", "[distributed][data_parallel]") {
     Riemannian<double> update(g, "net*", {});
     REQUIRE_THROWS_WITH(update.sums(), Catch::Matchers::ContainsSubstring("sparse graph"));
     Graph<double> gated({.time = 3, .batch = 2});
-    const auto b = gated.add<Glnn>("net", {.units = 4, .edges = 2}, gated.input("u", 2));
-    gated.add<CrossEntropy>("loss", {}, gated.add<Softmax>("out", {.vocabulary = 4}, b),
-                            gated.tokens("y", 4));
-    Riemannian<double> other(gated, "net*", {});
-    REQUIRE_THROWS_WITH(other.sums(), Catch::Matchers::ContainsSubstring("sparse graph"));
+    gated.add<Glnn>("net", {.units = 4, .edges = 2}, gated.input("u", 2));
+    REQUIRE_THROWS_WITH(Riemannian<double>(gated, "net*", {}),
+                        Catch::Matchers::ContainsSubstring("has no metric"));
 }

@@ -52,8 +52,7 @@ TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on 
     const Index size = GENERATE(1, 2, 3, 4);
     struct Found {
         Values dense, table, unused;
-        std::vector<Index> touched;
-        bool emptied = true, dense_after = false, rows_after = false;
+        bool emptied = true, dense_after = false;
     };
     std::vector<Found> found(static_cast<std::size_t>(size));
     ThreadGroup::run(size, [&](auto& ranks) {
@@ -70,8 +69,6 @@ TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on 
                     f.emptied = f.emptied && p->condition == Condition::empty;
             }
             sum.finish(ranks);
-            f.touched.assign(group.E().touched.begin(), group.E().touched.end());
-            f.rows_after = group.E().condition == Condition::rows;
             f.dense_after = group.W().condition == Condition::dense;
             f.dense = group.gradient(group.W());
             f.table = group.gradient(group.E());
@@ -83,33 +80,9 @@ TEMPLATE_TEST_CASE("The gradients of four shards add up to their closed form on 
         CHECK(f.dense == dense_sum);
         CHECK(f.table == table_sum);
         CHECK(f.unused == Values{0, 0});
-        CHECK(f.touched == std::vector<Index>{0, 1, 2, 3, 4});  // row 5 was not sent
         CHECK(f.emptied);
-        CHECK(f.rows_after);
         CHECK(f.dense_after);
     }
-}
-
-TEST_CASE("Ordered sums are those of the tree, to the bit", "[distributed][gradient_sum]") {
-    // The tree: (10⁸ + 1) + (-10⁸ + 1) = 10⁸ - 10⁸ = 0, as no float lies between. From the left it would be 1.
-    const float numbers[] = {1e8f, 1, -1e8f, 1};
-    const Index size = GENERATE(1, 2, 3, 4);
-    std::vector<Values> found(static_cast<std::size_t>(size));
-    ThreadGroup::run(size, [&](auto& ranks) {
-        Group<float> group;
-        GradientSum<float> sum(group.g.parameters(), 4);
-        const auto mine = distributed::shards_of(ranks.rank(), size, 4);
-        for (Index shard = mine.first; shard < mine.last; ++shard) {
-            group.W().dense_gradient().data[0] += numbers[shard];
-            group.E().gradient_row(3)[1] += numbers[shard];
-            sum.take(shard);
-        }
-        sum.finish(ranks);
-        found[static_cast<std::size_t>(ranks.rank())] = {group.gradient(group.W())[0],
-                                                         group.gradient(group.E())[7]};
-    });
-    for (const Values& v : found) CHECK(v == Values{0, 0});
-    CHECK(((numbers[0] + numbers[1]) + numbers[2]) + numbers[3] == 1);
 }
 
 TEST_CASE("A shard without a gradient counts as zeros, one with a dense table with all its rows",
@@ -125,7 +98,6 @@ TEST_CASE("A shard without a gradient counts as zeros, one with a dense table wi
     sum.take(2);
     sum.finish(ranks);
     CHECK(group.gradient(group.W()) == Values{1, 2, 3, 4});
-    CHECK(group.E().touched == std::vector<Index>{0, 1, 2, 3, 4, 5});
     CHECK(group.gradient(group.E()) == Values{1, 2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 11});
 }
 
@@ -145,40 +117,4 @@ TEST_CASE("What was taken is forgotten where a pass has failed", "[distributed][
     sum.finish(ranks);
     CHECK(group.gradient(group.W()) == dense_sum);
     CHECK(group.gradient(group.E()) == table_sum);
-}
-
-TEMPLATE_TEST_CASE("Rows touched by some shard are summed on every rank, step after step",
-                   "[distributed][gradient_sum]", float, double) {
-    using T = TestType;
-    const Index size = GENERATE(1, 2, 3);
-    // By step and shard: the rows touched. The second step touches fewer, the third none. Shard s adds ±2ˢ to each.
-    const std::vector<std::vector<std::vector<Index>>> steps = {
-        {{0, 3}, {3}, {}, {1, 3}}, {{}, {4}, {4}, {}}, {{}, {}, {}, {}}, {{2}, {0}, {2}, {0}}};
-    const std::vector<std::vector<Index>> rows = {{0, 1, 3}, {4}, {}, {0, 2}};
-    const std::vector<Values> sums = {{1, -1, 8, -8, 0, 0, 11, -11, 0, 0, 0, 0},
-                                      {0, 0, 0, 0, 0, 0, 0, 0, 6, -6, 0, 0},
-                                      Values(12, 0),
-                                      {10, -10, 0, 0, 5, -5, 0, 0, 0, 0, 0, 0}};
-    std::vector<std::vector<std::vector<Index>>> found_rows(static_cast<std::size_t>(size));
-    std::vector<std::vector<Values>> found(static_cast<std::size_t>(size));
-    ThreadGroup::run(size, [&](auto& ranks) {
-        const auto rank = static_cast<std::size_t>(ranks.rank());
-        Group<T> group;
-        GradientSum<T> sum(group.g.parameters(), 4);
-        const auto mine = distributed::shards_of(ranks.rank(), size, 4);
-        for (const auto& shards : steps) {
-            for (Index s = mine.first; s < mine.last; ++s) {
-                for (const Index row : shards[static_cast<std::size_t>(s)])
-                    for (const Index c : {0, 1})
-                        group.E().gradient_row(row)[c] += static_cast<T>((1 - 2 * c) * (Index{1} << s));
-                sum.take(s);
-            }
-            sum.finish(ranks);
-            found_rows[rank].emplace_back(group.E().touched.begin(), group.E().touched.end());
-            found[rank].push_back(group.gradient(group.E()));
-            group.g.parameters().clear_gradients();
-        }
-    });
-    for (const auto& of_rank : found_rows) CHECK(of_rank == rows);
-    for (const auto& of_rank : found) CHECK(of_rank == sums);
 }

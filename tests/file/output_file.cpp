@@ -79,15 +79,6 @@ TEST_CASE("Two writers of one file do not disturb each other", "[file][output_fi
     REQUIRE(scratch.entries() == 1);
 }
 
-TEST_CASE("What cannot be written is named, and nothing is left behind", "[file][output_file]") {
-    TemporaryDirectory scratch;
-    REQUIRE_THROWS_MATCHES(OutputFile(scratch / "none/x"), FileError,
-                           says("cannot create a file beside", "none/x", "No such file or directory"));
-    REQUIRE_THROWS_MATCHES(OutputFile(scratch.path().string()), FileError,
-                           says("cannot write", "regular file"));
-    REQUIRE_THROWS_MATCHES(OutputFile("/dev/null"), FileError, says("'/dev/null'", "regular file"));
-}
-
 TEST_CASE("A new file has the permissions of any other", "[file][output_file]") {
     TemporaryDirectory scratch;
     put(scratch / "plain", "x");

@@ -171,9 +171,8 @@ TEST_CASE("Lines longer than the buffer and lines across its border come whole",
 TEST_CASE("A line over the limit is an error with its number", "[file][reader]") {
     REQUIRE(lines_of("1234567890\n12345\n", {.max_line_bytes = 10}) == Strings{"1234567890", "12345"});
     REQUIRE(lines_of("1234567890\r\n1234567890", {.max_line_bytes = 10}).size() == 2);
-    REQUIRE_THROWS_MATCHES(
-        lines_of("short\n12345678901\n", {.max_line_bytes = 10}), DataError,
-        says("memory:2: the line is longer than 10 bytes", "in a program of your own, raise max_line_bytes"));
+    REQUIRE_THROWS_MATCHES(lines_of("short\n12345678901\n", {.max_line_bytes = 10}), DataError,
+                           says("memory:2: the line is longer than 10 bytes", "raise max_line_bytes"));
     REQUIRE_THROWS_MATCHES(lines_of("short\n12345678901", {.max_line_bytes = 10}), DataError,
                            says("memory:2:"));
     // Refused before it is all in memory: far beyond the buffer, without any line end.

@@ -39,9 +39,8 @@ TEST_CASE("WordTable refuses sizes and numbers that make no sense", "[metric][wo
                            says("restrict_to = -1"));
     const WordTable table(words, 2, values);
     REQUIRE_THROWS_MATCHES(table.cosine(0, table.find("c")), UsageError,
-                           says("word table: found index -1, expected 0 to 1", "find()"));
-    REQUIRE_THROWS_MATCHES(table.row(2), UsageError, says("found index 2"));
-    REQUIRE_THROWS_MATCHES(table.word(-1), UsageError, says("found index -1"));
+                           says("word table: found index = -1, expected 0 to 1"));
+    REQUIRE_THROWS_MATCHES(table.row(2), UsageError, says("found index = 2"));
     values[2] = std::numeric_limits<float>::infinity();
-    REQUIRE_THROWS_MATCHES(WordTable(words, 2, values), NumericError, says("'b'", "not finite"));
+    REQUIRE_THROWS_MATCHES(WordTable(words, 2, values), NumericError, says("inf in the norm of 'b'"));
 }

@@ -28,8 +28,8 @@ TEST_CASE("Directions are singular vectors, whatever the basis, with the words t
     const auto& other = found[0].from[0] == 0 ? found[1] : found[0];
     CHECK(other.from[0] == 4);
     CHECK(other.to[0] == 4);
-    REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 3, 2), UsageError, says("3 pairs", "1 … 2"));
-    REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 1, 0), UsageError, says("0 words"));
+    REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 3, 2), UsageError, says("pairs = 3", "1 to 2"));
+    REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 1, 0), UsageError, says("words = 0"));
     REQUIRE_THROWS_MATCHES(dynamics(s, dense::identity(2), 1, 1, 2), UsageError, says("min_frequency = 2"));
     const SmallMatrix xx = dense::identity(3);
     REQUIRE_THROWS_MATCHES(dynamics(s, xx, 1, 1), UsageError, says("averages [3, 3]", "expected [2, 2]"));

@@ -58,7 +58,7 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("save_lds: found inf in C"));
     wrong = it;
     wrong.xx_filtered(1, 1) = nan;
-    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("nan in xx_filtered"));
+    REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("nan in a covariance"));
     CHECK(load_lds<TestType>(place / "model").notes == it.notes);
 
     const auto file = io::Safetensors::open(place / "model");
@@ -79,8 +79,7 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     for (const std::size_t i : {1, 2, 3}) {
         parts[i].bytes = std::as_bytes(std::span(lopsided));
         io::write_safetensors(place / "lopsided", parts);
-        REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "lopsided"), FileError,
-                               says(message(parts[i].name, " is not symmetric")));
+        REQUIRE_THROWS_MATCHES(load_lds<TestType>(place / "lopsided"), FileError, says("not symmetric"));
         parts[i].bytes = original(i);
     }
     for (const double mass : {nan, 0.0, -1.0}) {
@@ -96,7 +95,7 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
          {&LdsFile<TestType>::xx, &LdsFile<TestType>::xx_filtered}) {
         wrong = it;
         (wrong.*of)(0, 1) += 1e-6;
-        REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("is not symmetric"));
+        REQUIRE_THROWS_MATCHES(save_lds(place / "model", wrong), NumericError, says("not symmetric"));
         wrong = it;
         (wrong.*of)(0, 1) += 1e-15;  // rounding
         CHECK_NOTHROW(save_lds(place / "rounded", wrong));
@@ -132,16 +131,14 @@ TEST_CASE("A system is held against the file before anything of its size is allo
                 io::tensor_view<double>("log_likelihoods", {0}, {})});
     };
     write(io::tensor_view<float>("C", {6, h}, C));
-    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError,
-                           says("'A'", "[2, 2]", "[100000, 100000]"));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "[6, 100000]", "[6, 2]"));
     const std::vector<std::uint8_t> bytes(6 * h);
     write(io::tensor_view<std::uint8_t>("C", {6, h}, bytes));
-    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'A'"));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'"));
     write(io::tensor_view<std::uint8_t>("C", {6, 2}, std::span(bytes).first(12)));
-    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "type U8", "F32"));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "U8", "F32"));
     write(io::tensor_view<float>("C", {6, 0}, {}));
-    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError,
-                           says("C has shape [6, 0]", "at least one column"));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "[6, 0]"));
     write(io::tensor_view<float>("C", {6}, std::span(C).first(6)));
-    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("C has shape [6]"));
+    REQUIRE_THROWS_MATCHES(load_lds<float>(place / "f"), FileError, says("'C'", "[6]"));
 }

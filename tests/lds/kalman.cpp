@@ -154,5 +154,5 @@ TEST_CASE("A steady state that does not exist is refused", "[lds][kalman]") {
     REQUIRE_THROWS_MATCHES(steady_state(s), NumericError, says("not positive definite", "repair_noise"));
     s = texts::recorded<double>();
     s.M = dense::identity(3);
-    REQUIRE_THROWS_MATCHES(steady_state(s), UsageError, says("M [3, 3]", "not form a system"));
+    REQUIRE_THROWS_MATCHES(steady_state(s), UsageError, says("M [3, 3]"));
 }

@@ -45,28 +45,6 @@ TEMPLATE_TEST_CASE("The spectrum of a hidden Markov chain is recovered the bette
     CHECK(error<TestType>(300000, 2) < 0.05);
 }
 
-TEST_CASE("The system leads from one lagged covariance to the next: Ψ_{k+1} is C A C⁺ Ψ_k",
-          "[lds][subspace]") {
-    LagCounts counts(30, {.lags = 7});
-    counts.add(texts::markov(300000, 30));
-    const LagMoments<double> psi(counts, {.pseudo_counts = 0});
-    for (const bool scaled : {false, true}) {
-        const auto s = subspace_identification(psi, {.states = 2, .lags = 4, .scaled = scaled}).system;
-        const SmallMatrix G = inner_products(s.C, s.C);
-        const SmallMatrix step = product(product(s.C, s.A), product_t(inverse(G, "test"), s.C));
-        const SmallMatrix unit = dense::identity(30);
-        for (Index k = 1; k <= 3; ++k) {
-            SmallMatrix now = unit, next = unit;
-            psi.apply(k, ref(unit), ref(now));
-            psi.apply(k + 1, ref(unit), ref(next));
-            // within the space of C, where the sampling noise of 30 × 30 covariances is small
-            const SmallMatrix error = product(transposed(s.C), next - product(step, now), s.C);
-            CHECK(lds::detail::frobenius(error) <
-                  0.1 * lds::detail::frobenius(product(transposed(s.C), next, s.C)));
-        }
-    }
-}
-
 TEST_CASE("What is found is a system with a steady state, orthogonal to m", "[lds][subspace]") {
     LagCounts counts(30, {.lags = 7});
     counts.add(texts::markov(5000, 30));
@@ -121,13 +99,12 @@ TEST_CASE("Texts without dynamics of that size are refused", "[lds][subspace]") 
         return subspace_identification(LagMoments<double>(counts, {.pseudo_counts = 1}),
                                        {.states = states, .lags = lags});
     };
-    REQUIRE_THROWS_MATCHES(find(one, 1, 2), UsageError, says("1 states", "transition of 0 at most"));
-    REQUIRE_THROWS_MATCHES(find(few, 4, 2), UsageError,
-                           says("4 states", "2 lags", "transition of 3 at most"));
+    REQUIRE_THROWS_MATCHES(find(one, 1, 2), UsageError, says("1 states", "at most 0"));
+    REQUIRE_THROWS_MATCHES(find(few, 4, 2), UsageError, says("4 states", "at most 3, which 2 lags"));
     CHECK(find(few, 3, 2).system.states() == 3);
-    REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("are 5 apart", "5 tokens"));
+    REQUIRE_THROWS_MATCHES(find(brief, 2, 4), DataError, says("are 5 apart"));
     REQUIRE_THROWS_MATCHES(find(few, 0, 2), UsageError, says("states = 0"));
-    REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("at least 2 lags"));
+    REQUIRE_THROWS_MATCHES(find(few, 1, 1), UsageError, says("found 1 lags", "at least 2"));
 }
 
 TEMPLATE_TEST_CASE("A scalar series that oscillates needs a lag more than states", "[lds][subspace]", float,
@@ -141,26 +118,15 @@ TEMPLATE_TEST_CASE("A scalar series that oscillates needs a lag more than states
     }
     const reference::VectorMoments<TestType> moments(covariances);
     REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 2, .lags = 2}), UsageError,
-                           says("2 states", "2 lags", "transition of 1 at most"));
+                           says("2 states", "at most 1, which 2 lags"));
     REQUIRE_THROWS_MATCHES(subspace_identification(moments, {.states = 2, .lags = 4, .scaled = true}),
-                           UsageError, says("`scaled`", "noise of 1 at most"));
+                           UsageError, says("at most 1", "`scaled`"));
     const auto found = subspace_identification(moments, {.states = 2, .lags = 3}).system;
     const auto e = dense::schur<double>(found.A, "test");
     for (const int i : {0, 1}) {
         CHECK(e.real[i] == Approx(0.485).epsilon(1e-3));
         CHECK(std::abs(e.imaginary[i]) == Approx(std::sqrt(0.81 - 0.485 * 0.485)).epsilon(1e-3));
     }
-}
-
-TEMPLATE_TEST_CASE("Covariances that determine no system are named", "[lds][subspace]", float, double) {
-    const SmallMatrix none = zeros<double>(2, 2), unit = dense::identity(2);
-    const reference::VectorMoments<TestType> nothing({unit, none, none, none});
-    REQUIRE_THROWS_MATCHES(subspace_identification(nothing, {.states = 1, .lags = 2}), NumericError,
-                           says("randomised SVD", "the matrix is zero"));
-    // Nothing but the first lag: A = 0, which `scaled` would have to invert.
-    const reference::VectorMoments<TestType> brief({unit, SmallMatrix{{0.5, 0}, {0, 0}}, none, none});
-    CHECK(subspace_identification(brief, {.states = 1, .lags = 2}).radius < 1e-6);
-    REQUIRE_THROWS_AS(subspace_identification(brief, {.states = 1, .lags = 2, .scaled = true}), NumericError);
 }
 
 TEMPLATE_TEST_CASE(

@@ -59,28 +59,6 @@ TEMPLATE_TEST_CASE("Moments read off a text are those of its counts", "[lds][tex
     }
 }
 
-TEMPLATE_TEST_CASE("A system from a text without counts is that from its counts", "[lds][text_pairs]", float,
-                   double) {
-    using T = TestType;
-    const double tolerance = sizeof(T) == 4 ? 1e-4 : 1e-10;
-    const auto tokens = texts::markov(20000, 60);
-    LagCounts counts(60, {.lags = 7});
-    counts.add(tokens);
-    const TextPairs text(tokens, 60, {.lags = 7});
-    const LagMoments<T> stored(counts), read(text);
-    const auto expected = subspace_identification(stored, {.states = 8}),
-               found = subspace_identification(read, {.states = 8});
-    REQUIRE(found.singular_values.size() == 8);
-    for (std::size_t i = 0; i < 8; ++i)
-        CHECK(found.singular_values[i] == Approx(expected.singular_values[i]).epsilon(tolerance));
-    const auto steady = steady_state(expected.system);
-    const auto a = asos_statistics(expected.system, steady, stored, 7),
-               b = asos_statistics(expected.system, steady, read, 7);
-    CHECK(difference(b.yx, a.yx) < tolerance);
-    CHECK(difference(b.xx, a.xx) < tolerance);
-    CHECK(b.log_likelihood == Approx(a.log_likelihood).epsilon(tolerance));
-}
-
 TEST_CASE("Sums over a text do not stop growing where floats would", "[lds][text_pairs]") {
     const std::vector<Token> tokens((std::size_t{1} << 25) + 1, 0);  // in float 2^24 + 1 is 2^24
     const TextPairs text(tokens, 1, {.lags = 1});
@@ -99,9 +77,9 @@ TEST_CASE("Texts that have no pairs, or words outside the vocabulary, are refuse
     REQUIRE_FALSE(text.has_pairs(4));
     const LagMoments<double> psi(text);
     REQUIRE_NOTHROW(psi.require_pairs(3, "test"));
-    REQUIRE_THROWS_MATCHES(psi.require_pairs(4, "test"), DataError, says("are 4 apart", "9 tokens"));
+    REQUIRE_THROWS_MATCHES(psi.require_pairs(4, "test"), DataError, says("are 4 apart"));
     SmallMatrix x = zeros<double>(4, 2), y = x;
-    REQUIRE_THROWS_MATCHES(psi.apply(8, ref(x), ref(y)), UsageError, says("lag 8", "0 … 7"));
+    REQUIRE_THROWS_MATCHES(psi.apply(8, ref(x), ref(y)), UsageError, says("lag = 8", "1 to 7"));
     const std::vector<Token> none;
     const TextPairs empty(none, 4);
     REQUIRE_THROWS_MATCHES(LagMoments<double>(empty), DataError, says("no tokens"));

@@ -51,20 +51,6 @@ struct Known {
         s.whitening = moments.whitening();
         return s;
     }
-    SmallMatrix sample(Index T, std::uint64_t seed) const {
-        const SmallMatrix root = symmetric_power(R, 0.5, "test");
-        const Random random(seed, 2);
-        SmallMatrix out = zeros<double>(T, n), x = zeros<double>(h, 1);
-        for (Index t = 0, at = 0; t < T + 100; ++t) {
-            SmallMatrix eta = zeros<double>(h, 1), e = zeros<double>(n, 1);
-            for (Index i = 0; i < h; ++i) eta.data()[i] = random.normal(at++);
-            for (Index i = 0; i < n; ++i) e.data()[i] = random.normal(at++);
-            x = product(A, x) + eta;
-            const SmallMatrix y = product(C, x) + product(root, e);
-            for (Index i = 0; i < n && t >= 100; ++i) out.data()[(t - 100) * n + i] = y.data()[i] + 5;
-        }
-        return out;
-    }
 };
 
 // Eigenvalues, sorted, real and imaginary parts one after the other.
@@ -123,34 +109,4 @@ TEST_CASE("At the truth EM stays, and its likelihood is the expected one", "[lds
         CHECK(difference(s.C, truth.C) < 1e-8);
         CHECK(difference(s.M, truth.M) < 1e-8);
     }
-}
-
-TEST_CASE("EM from observations comes near the truth", "[lds][vectors]") {
-    const Known known;
-    const VectorMoments<double> moments(reference::covariances_of(known.sample(20000, 1), 20));
-    auto s = subspace_identification(moments, {.states = h, .lags = 3, .scaled = true}).system;
-    double last = -1e300;
-    for (int i = 0; i < 25; ++i) {
-        auto statistics = asos_statistics(s, steady_state(s), moments, 20);
-        CHECK(statistics.log_likelihood > last - 1e-9);
-        last = statistics.log_likelihood;
-        maximise(std::move(statistics), s);
-    }
-    CHECK(apart(spectrum(s.A), spectrum(known.A)) < 0.05);
-}
-
-TEST_CASE("In float the moments give the same system, to its precision", "[lds][vectors]") {
-    const Known known;
-    const VectorMoments<float> moments(known.covariances(7));
-    auto s = subspace_identification(moments, {.states = h, .lags = 4}).system;
-    CHECK(apart(spectrum(s.A), spectrum(known.A)) < 1e-4);
-    // A step of EM, which changes the system, since the moments beyond lag 7 are left out.
-    const VectorMoments<double> exact(known.covariances(7));
-    auto t = subspace_identification(exact, {.states = h, .lags = 4}).system;
-    const auto found = asos_statistics(s, steady_state(s), moments, 7);
-    const auto expected = asos_statistics(t, steady_state(t), exact, 7);
-    CHECK(found.log_likelihood == Approx(expected.log_likelihood).epsilon(1e-5));
-    maximise(found, s), maximise(expected, t);
-    CHECK(apart(spectrum(t.A), spectrum(known.A)) > 1e-6);
-    CHECK(apart(spectrum(s.A), spectrum(t.A)) < 1e-4);
 }

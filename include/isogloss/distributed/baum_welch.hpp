@@ -56,7 +56,7 @@ double baum_welch_step(hmm::Hmm& model, const hmm::Sequences& sequences, C& rank
     require_same("baum_welch_step", ranks,
                  std::array{"shards", "states", "symbols", "checksum of initial, transition and emission"},
                  std::array{shards, model.states(), model.symbols(), static_cast<Index>(checksum)});
-    require_shards("baum_welch_step", shards, ranks.size());
+    require("baum_welch_step", "shards", shards, Index{ranks.size()}, most_shards);
     const auto first = detail::shards_of_sequences(sequences, shards);
     const auto mine = shards_of(ranks.rank(), ranks.size(), shards);
     ShardSum<double> sum(shards);

@@ -70,9 +70,7 @@ template <std::size_t n, Communicator C> void require_same(std::string_view who,
         for (std::size_t i = 0; i < n; ++i)
             if (all[r][i] != all[0][i])
                 throw UsageError(who, ": found ", names[i], " = ", all[r][i], " on rank ", r, " and ",
-                                 all[0][i],
-                                 " on rank 0, expected the same on every rank; give all ranks the ",
-                                 "same model and options");
+                                 all[0][i], " on rank 0, expected the same on every rank");
 }
 
 /// The numbers of rank `root`, on every rank.

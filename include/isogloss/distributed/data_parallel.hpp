@@ -77,12 +77,20 @@ public:
     DataParallel(Graph<T>& g, Parameters<T> group, C& ranks, DataParallelOptions options)
         : g_(g), ranks_(ranks), options_(options), group_(group.trained()), sum_(group_, options.shards) {
         require("data parallel", "columns", options.columns, 1, Index{1} << 31);
-        require_shards("data parallel", options.shards, ranks.size(), options.columns);
-        if (g.capacity().batch < widest_shard(options))
-            throw UsageError("data parallel: found a graph of ", g.capacity().batch,
-                             " columns, expected at least ", widest_shard(options), ", the widest of ",
-                             options.shards, " shards of ", options.columns, " columns");
-        require_equal_ranks(group);
+        require("data parallel", "shards", options.shards, Index{ranks.size()},
+                std::min(options.columns, most_shards));
+        require("data parallel", "columns of the graph", g.capacity().batch, widest_shard(options));
+        // What all ranks must share: masks and samples are functions of seed, step and columns, and what is sent has the
+        // sizes of the weights and of the options.
+        std::string weights = message(std::bit_cast<std::uint64_t>(g_.options().epsilon));
+        for (const Parameter<T>* p : group)
+            weights += message(' ', p->name, " [", p->rows, ", ", p->cols, p->trained ? "]" : "], frozen");
+        require_same("data parallel", ranks_,
+                     std::array{"seed", "training step", "precision", "columns", "shards",
+                                "checksum of epsilon and the weights' names, shapes and which are trained"},
+                     std::array{static_cast<Index>(g_.options().seed), static_cast<Index>(g_.training_step()),
+                                static_cast<Index>(g_.options().precision), options_.columns, options_.shards,
+                                static_cast<Index>(stream_of(weights))});
         if (options_.shards > 1)
             for (const std::string& name : g.states().names()) {
                 auto state = g.states().at(name);
@@ -117,7 +125,10 @@ public:
                 batch, counted,
                 [&](Index shard) {
                     sum_.take(shard);
-                    require_none_left();
+                    for (const Parameter<T>* p : g_.parameters())
+                        if (p->counts())  // of this rank's shards alone: the ranks would part
+                            throw UsageError("data parallel: found a gradient of '", p->name,
+                                             "', which is not in the group; freeze it, or make this with it");
                     if (size == 0) return;
                     auto sums = metric_sum.array(size);
                     each_metric(sums, [](auto& update, std::span<T> part) {
@@ -204,19 +215,6 @@ public:
 
 private:
     static std::size_t count(Index n) { return static_cast<std::size_t>(n); }
-    // What all ranks must share: masks and samples are functions of seed, step and columns, and what is sent has the
-    // sizes of the weights and of the options.
-    void require_equal_ranks(const Parameters<T>& group) const {
-        std::string weights = message(std::bit_cast<std::uint64_t>(g_.options().epsilon));
-        for (const Parameter<T>* p : group)
-            weights += message(' ', p->name, " [", p->rows, ", ", p->cols, p->trained ? "]" : "], frozen");
-        require_same("data parallel", ranks_,
-                     std::array{"seed", "training step", "precision", "columns", "shards",
-                                "checksum of epsilon and the weights' names, shapes and which are trained"},
-                     std::array{static_cast<Index>(g_.options().seed), static_cast<Index>(g_.training_step()),
-                                static_cast<Index>(g_.options().precision), options_.columns, options_.shards,
-                                static_cast<Index>(stream_of(weights))});
-    }
     Index first_column(Index shard) const { return options_.columns * shard / options_.shards; }
     void clear_states() {
         for (State& s : states_) std::fill(s.values.begin(), s.values.end(), T(0));
@@ -240,9 +238,7 @@ private:
     template <class Pass, class Taken, class End>
     auto over_parts(const text::Batch& batch, Pass&& pass, Taken&& taken, End&& end) {
         using Result = std::invoke_result_t<Pass&, const text::Batch&>;
-        if (batch.input.batch != options_.columns)
-            throw UsageError("data parallel: found a batch of ", batch.input.batch, " columns, expected all ",
-                             options_.columns);
+        require("data parallel", "columns of a batch", batch.input.batch, options_.columns, options_.columns);
         if (options_.shards == 1) {
             if (batch.first) g_.reset();
             return pass(batch);
@@ -291,16 +287,6 @@ private:
             std::ranges::copy(results.finish(ranks_), total.begin());
             return total;
         }
-    }
-
-    // A gradient that is not sent would be that of this rank's shards, and the ranks would part.
-    void require_none_left() {
-        for (const Parameter<T>* p : g_.parameters())
-            if (p->counts())
-                throw UsageError(
-                    "data parallel: the weight '", p->name,
-                    "' has a gradient, of this rank's shards alone, but is not in the group; freeze "
-                    "it by Parameters::trained(false), or make the DataParallel with it");
     }
 
     Graph<T>& g_;

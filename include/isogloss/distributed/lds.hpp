@@ -137,7 +137,7 @@ lds::Statistics<T> asos_statistics(const lds::Lds<T>& s, const lds::SteadyState&
     require_same("ASOS", ranks, std::array{"shards", "horizon", "states", "words"},
                  std::array{shards, k, s.states(), s.vocabulary()});
     lds::detail::require_asos(s, f, moments, k);
-    require_shards("ASOS", shards, ranks.size());
+    require("ASOS", "shards", shards, Index{ranks.size()}, most_shards);
     const BlasOnOneThread blas;
     const Index h = s.states(), V = s.vocabulary();
     const Array<double>& m = s.whitening.m;

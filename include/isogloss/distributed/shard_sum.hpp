@@ -24,13 +24,8 @@ inline ShardRange shards_of(Index rank, Index ranks, Index shards) {
     return {shards * rank / ranks, shards * (rank + 1) / ranks};
 }
 
-/// Throws UsageError, naming `who`, unless 1 ≤ shards ≤ most, and for fewer shards than ranks.
-inline void require_shards(std::string_view who, Index shards, Index ranks, Index most = Index{1} << 20) {
-    require(who, "shards", shards, 1, most);
-    if (shards < ranks)
-        throw UsageError(who, ": found ", ranks, " ranks for ", shards,
-                         " shards, expected at most one rank per shard; raise shards, or start fewer ranks");
-}
+/// The most shards that there may be; the fewest are as many as ranks.
+inline constexpr Index most_shards = Index{1} << 20;
 
 namespace detail {
 

@@ -8,7 +8,6 @@
 #include <isogloss/distributed/communicator.hpp>
 #include <mutex>
 #include <numeric>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -42,8 +41,7 @@ public:
         void barrier() { group_.meet(); }
         void broadcast(std::span<std::byte> bytes, Index root) {
             require("thread group", "root", root, 0, size() - 1);
-            exchange({bytes},
-                     [&] { return rank_ == root ? std::string() : receive(root, std::ssize(bytes), bytes); });
+            exchange({bytes}, [&] { return rank_ == root || receive(root, std::ssize(bytes), bytes); });
         }
         void all_gather(std::span<const std::byte> part, std::span<std::byte> whole,
                         std::span<const Index> counts) {
@@ -55,37 +53,35 @@ public:
         }
 
     private:
-        // Shows the others what they may read until all have done so, and reads by `receive`; throws, only then, what it
-        // has found wrong.
+        // Shows the others what they may read until all have done so, and reads by `receive`; throws, only then, if it
+        // has found other sizes.
         template <class F> void exchange(const Post& own, F&& receive) {
             group_.posts_[at(rank_)] = own;
             barrier();
-            const std::string wrong = receive();
+            const bool fits = receive();
             barrier();
-            if (!wrong.empty())
-                throw UsageError("thread group: ", wrong, "; sizes of the same data agree between ranks");
+            if (!fits)
+                throw UsageError("thread group: ranks disagree on the sizes of what rank ", rank_,
+                                 " receives");
         }
-        std::string receive_all(std::span<const Index> counts, std::span<std::byte> whole) const {
-            std::string wrong;
-            for (Index r = 0; r < size() && wrong.empty(); ++r) wrong = receive(r, counts[at(r)], whole);
-            return wrong;
+        bool receive_all(std::span<const Index> counts, std::span<std::byte> whole) const {
+            bool fits = true;
+            for (Index r = 0; r < size() && fits; ++r) fits = receive(r, counts[at(r)], whole);
+            return fits;
         }
-        // Copies what a rank has for this one to the front of `memory`, which is cut off; or says what does not fit.
-        std::string receive(Index rank, Index expected, std::span<std::byte>& memory) const {
+        // Copies what a rank has for this one to the front of `memory`, which is cut off; or returns that it does not fit.
+        bool receive(Index rank, Index expected, std::span<std::byte>& memory) const {
             const Post& post = group_.posts_[at(rank)];
             auto bytes = post.bytes;
             if (post.sent) {
                 const Index before = std::accumulate(post.sent, post.sent + rank_, Index{0});
-                if (before + post.sent[rank_] > std::ssize(bytes))
-                    return message("rank ", rank, " sends more bytes than it has, ", bytes.size());
+                if (before + post.sent[rank_] > std::ssize(bytes)) return false;
                 bytes = bytes.subspan(at(before), at(post.sent[rank_]));
             }
-            if (std::ssize(bytes) != expected || bytes.size() > memory.size())
-                return message("rank ", rank_, " expects ", expected, " bytes of rank ", rank, " into ",
-                               memory.size(), ", but there are ", bytes.size());
+            if (std::ssize(bytes) != expected || bytes.size() > memory.size()) return false;
             std::copy(bytes.begin(), bytes.end(), memory.begin());
             memory = memory.subspan(bytes.size());
-            return {};
+            return true;
         }
         static std::size_t at(Index rank) { return static_cast<std::size_t>(rank); }
 
@@ -131,7 +127,6 @@ private:
 
     void meet() {
         std::unique_lock lock(mutex_);
-        refuse();
         const auto round = round_;
         if (++waiting_ == size_) {
             waiting_ = 0;
@@ -140,14 +135,10 @@ private:
             return;
         }
         all_here_.wait(lock, [&] { return round != round_ || failed_ || ended_; });
-        if (round == round_) refuse();
-    }
-    void refuse() const {
+        if (round != round_) return;
         if (failed_) throw Left();
-        if (ended_)
-            throw UsageError(
-                "thread group: a rank has ended while others wait for it; every rank must call the same "
-                "functions in the same order");
+        throw UsageError(
+            "thread group: a rank has ended while others wait for it; all call the same functions");
     }
     // A rank has returned or failed.
     void leave(bool ended) {

@@ -182,9 +182,8 @@ public:
         ++line_;
         if (ended && line.ends_with('\r')) line.remove_suffix(1);
         if (std::ssize(line) > max_line_)
-            throw DataError(
-                name(), ":", line_, ": the line is longer than ", max_line_,
-                " bytes; break the text into lines or, in a program of your own, raise max_line_bytes");
+            throw DataError(name(), ":", line_, ": the line is longer than ", max_line_,
+                            " bytes; break the text into lines, or raise max_line_bytes");
         if (const auto bad = bad_byte(line))
             throw DataError(name(), ":", line_, ": ",
                             detail::describe_bad_byte(line, *bad, start + static_cast<Index>(*bad)),

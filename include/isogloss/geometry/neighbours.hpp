@@ -29,20 +29,17 @@ template <class T> std::vector<Neighbour> nearest_rows(std::span<const T> table,
                                                        std::span<const T> query, Index k, Index skip) {
     if (rows < 0 || columns < 1 || k < 0 || std::ssize(table) / columns != rows ||
         std::ssize(table) % columns != 0 || std::ssize(query) != columns)
-        throw DataError("nearest: a table of ", table.size(), " numbers as [", rows, ", ", columns,
-                        "], a query of ", query.size(), " numbers, k = ", k,
-                        "; expected rows · columns numbers, a query of one row, k ≥ 0");
+        throw DataError("nearest: found a table of ", table.size(), " numbers as [", rows, ", ", columns,
+                        "], a query of ", query.size(), " numbers, k = ", k);
     const auto dot = [columns](const T* a, const T* b) { return kernel::plain::dot(columns, a, b); };
     const double query_square = dot(query.data(), query.data());
-    if (!(query_square > 0) || std::isinf(query_square))
-        throw NumericError("nearest: the norm of the query has the square ", query_square,
-                           ", expected a positive number: it has no direction");
+    require<NumericError>("nearest", "the square of the query's norm", query_square, Exclusive{0});
     std::vector<Neighbour> found;
     found.reserve(rows);
     for (Index r = 0; r < rows; ++r) {
         const T* const row = table.data() + r * columns;
         const double square = dot(row, row);
-        if (!std::isfinite(square)) throw NumericError("nearest: the norm of row ", r, " is not finite");
+        require<NumericError>("nearest", message("the square of the norm of row ", r), square, 0);
         if (square == 0 || r == skip) continue;
         const double cosine = dot(row, query.data()) / (std::sqrt(square) * std::sqrt(query_square));
         found.push_back({r, std::clamp(cosine, -1.0, 1.0)});
@@ -83,8 +80,8 @@ template <std::ranges::contiguous_range Table>
 std::vector<Neighbour> nearest(const Table& table, Index rows, Index columns, Index row, Index k) {
     const std::span<const detail::Number<Table>> all(table);
     if (columns < 1 || row < 0 || row >= rows || row >= std::ssize(all) / columns)
-        throw DataError("nearest: row ", row, " of a table of ", all.size(), " numbers as [", rows, ", ",
-                        columns, "]; expected 0 ≤ row < rows");
+        throw DataError("nearest: found row ", row, " of a table of ", all.size(), " numbers as [", rows,
+                        ", ", columns, "]");
     return detail::nearest_rows<detail::Number<Table>>(all, rows, columns,
                                                        all.subspan(row * columns, columns), k, row);
 }
@@ -98,8 +95,7 @@ std::vector<Neighbour> nearest(const WordIndex& words, const Table& table, Index
                                std::string_view word, Index k) {
     const Token row = words.find(word);
     if (row < 0)
-        throw DataError("nearest: the word ", in_quotes(word), " is not among the ", words.size(),
-                        " words; check its spelling and case");
+        throw DataError("nearest: found ", in_quotes(word), ", expected one of the ", words.size(), " words");
     return nearest(table, words.size(), columns, row, k);
 }
 

@@ -29,18 +29,15 @@ struct PrincipalComponents {
 template <class T> PrincipalComponents principal_components(MatrixRef<const T> x, Index count) {
     const Index n = x.height(), m = x.width();  // x may be a transpose
     if (n < 2 || m < 1 || n < m || count < 1 || count > m || !x.is_valid())
-        throw UsageError(
-            "principal components: ", count, " of a table [", n, ", ", m,
-            "] were requested, expected at least 2 rows, at least as many rows as columns, and 1 to ", m,
-            " components");
+        throw UsageError("principal components: found ", count, " of a table [", n, ", ", m,
+                         "], expected at least 2 ", "rows, as many as columns, and 1 to ", m, " components");
     auto centred = dense::zeros<double>(n, m);
     for (Index j = 0; j < m; ++j) {
         double mean = 0, least = double(x(0, j)), greatest = least;
         for (Index i = 0; i < n; ++i) {
             const auto v = static_cast<double>(x(i, j));
             if (!(std::abs(v) < 1e150))  // squares must not overflow
-                throw NumericError("principal components: found ", v, " at row ", i, ", column ", j,
-                                   ", expected finite numbers below 1e150");
+                throw NumericError("principal components: found ", v, " at row ", i, ", column ", j);
             mean += v / static_cast<double>(n);
             least = std::min(least, v);
             greatest = std::max(greatest, v);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/error.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/types.hpp>
 #include <numeric>
 #include <span>
@@ -16,8 +17,7 @@ namespace detail {
 /// Ranks from 1, the smallest first; equal numbers share the mean of their ranks. Throws NumericError for a
 /// number that is not finite.
 inline std::vector<double> ranks(std::span<const double> x) {
-    for (std::size_t i = 0; i < x.size(); ++i)
-        if (!std::isfinite(x[i])) throw NumericError("ranks: number ", i, " is ", x[i]);
+    require_finite("ranks", "a list", std::ssize(x), x.data());
     std::vector<std::size_t> order(x.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return x[a] < x[b]; });

@@ -51,9 +51,8 @@ public:
         : dimension_(dimension), options_(options) {
         if (words.empty() || dimension < 1 || std::ssize(values) % dimension != 0 ||
             std::ssize(values) / dimension != std::ssize(words))
-            throw DataError("word table: ", words.size(), " words, dimension ", dimension, ", ",
-                            values.size(),
-                            " values; expected words · dimension values, and at least one word");
+            throw DataError("word table: found ", words.size(), " words, dimension ", dimension, ", ",
+                            values.size(), " values");
         require<DataError>("word table", "restrict_to", options.restrict_to, 0);
         if (options.restrict_to > 0 && options.restrict_to < std::ssize(words))
             words = words.first(options.restrict_to);
@@ -63,8 +62,7 @@ public:
             std::copy_n(next, dimension, row.begin());
             next += dimension;
             const double norm = kernel::normalise(dimension, row.data());
-            if (!std::isfinite(norm))
-                throw NumericError("word table: the norm of the vector of '", word, "' is not finite");
+            require_finite("word table", "the norm of '" + word + "'", 1, &norm);
             if (norm == 0 || find(word) >= 0) continue;
             index_.insert(key(word));
             unit_.insert(unit_.end(), row.begin(), row.end());
@@ -81,9 +79,9 @@ public:
         return options_.fold_case ? detail::folded(word) : std::string(word);
     }
     /// Word `i`, as it is looked up.
-    const std::string& word(Index i) const { return index_.words()[require_index(i)]; }
+    const std::string& word(Index i) const { return index_.words()[checked(i)]; }
     /// Its vector, of norm 1.
-    const float* row(Index i) const { return unit_.data() + require_index(i) * dimension_; }
+    const float* row(Index i) const { return unit_.data() + checked(i) * dimension_; }
     /// Cosine of the angle between two words' vectors, -1 … 1; exactly 1 for equal rows, whose norm is 1 only within
     /// the precision of float.
     double cosine(Index i, Index j) const {
@@ -95,10 +93,8 @@ public:
     }
 
 private:
-    Index require_index(Index i) const {
-        if (i < 0 || i >= size())
-            throw UsageError("word table: found index ", i, ", expected 0 to ", size() - 1,
-                             "; find() gives -1 for a word without a vector");
+    Index checked(Index i) const {
+        require("word table", "index", i, 0, size() - 1);
         return i;
     }
 

@@ -128,14 +128,11 @@ namespace detail {
 template <Moments P>
 void require_asos(const Lds<typename P::Scalar>& s, const SteadyState& f, const P& moments, Index k) {
     require_consistent(s, "ASOS");
-    require_states(f.H, s.states(), "ASOS", "a steady state");
-    if (k < 1 || k > moments.lags() || moments.vocabulary() != s.vocabulary())
-        throw UsageError("ASOS: found a horizon of ", k, " with moments of ", moments.lags(), " lags and ",
-                         moments.vocabulary(), " words or numbers, expected 1 … ", moments.lags(),
-                         " lags and ", s.vocabulary(), ", as the system has");
-    if (moments.whitening().mu != s.whitening.mu)
+    require_shape(f.H, s.states(), s.states(), "ASOS", "a steady state");
+    require("ASOS", "horizon", k, 1, moments.lags());
+    if (moments.vocabulary() != s.vocabulary() || moments.whitening().mu != s.whitening.mu)
         throw UsageError(
-            "ASOS: found moments of other word frequencies than those of the system; take the counts and "
+            "ASOS: the moments have other word frequencies than the system; take the counts and ",
             "pseudo-counts it was made with");
     moments.require_pairs(k, "ASOS");
 }
@@ -203,11 +200,9 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     const Index h = s.states(), V = s.vocabulary();
     const auto &xx = statistics.xx, &xx_1 = statistics.xx_1;
     const auto& yx = statistics.yx;
-    detail::require_states(xx, h, who, "averages xx");
-    detail::require_states(xx_1, h, who, "averages xx_1");
-    if (rows(yx) != V || cols(yx) != h)
-        throw UsageError(who, ": found averages yx [", rows(yx), ", ", cols(yx), "], expected [", V, ", ", h,
-                         "]; take those of the statistics for this system");
+    detail::require_shape(xx, h, h, who, "averages xx");
+    detail::require_shape(xx_1, h, h, who, "averages xx_1");
+    detail::require_shape(yx, V, h, who, "averages yx");
     const BlasOnOneThread blas;
     const SmallMatrix inverse_xx = symmetric_power(xx, -1, who);
     SmallMatrix A = with_radius(product(xx_1, inverse_xx), options.radius, who);

@@ -28,11 +28,10 @@ struct Direction {
 template <class T> std::vector<Direction> dynamics(const Lds<T>& s, const SmallMatrix& xx, Index pairs,
                                                    Index words, double min_frequency = 0) {
     detail::require_consistent(s, "dynamics");
-    if (pairs < 1 || pairs > s.states() || words < 1)
-        throw UsageError("dynamics: found ", pairs, " pairs of ", words, " words, expected 1 … ", s.states(),
-                         " pairs and at least 1 word");
+    require("dynamics", "pairs", pairs, 1, s.states());
+    require("dynamics", "words", words, 1);
     require("dynamics", "min_frequency", min_frequency, 0, 1);
-    detail::require_states(xx, s.states(), "dynamics", "averages");
+    detail::require_shape(xx, s.states(), s.states(), "dynamics", "averages");
     const BlasOnOneThread blas;
     const SmallMatrix half = symmetric_power(xx, 0.5, "dynamics");
     const auto svd = thin_svd<double>(product(symmetric_power(xx, -0.5, "dynamics"), s.A, half), "dynamics");

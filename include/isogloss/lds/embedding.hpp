@@ -48,8 +48,12 @@ public:
 
     TokenEmbedding(const Lds<T>& system, const SteadyState& steady, const StateAverages auto& averages,
                    TokenStates states)
-        : TokenEmbedding(states, system, steady,
-                         states == TokenStates::filter ? averages.xx_filtered : averages.xx) {}
+        : filter_(system, steady), states_(states) {
+        const SmallMatrix& xx = states == TokenStates::filter ? averages.xx_filtered : averages.xx;
+        detail::require_shape(xx, system.states(), system.states(), "TokenEmbedding", "averages");
+        const BlasOnOneThread blas;
+        whiten_ = symmetric_power(xx, -0.5, "TokenEmbedding");
+    }
 
     Index width() const { return filter_.states(); }         ///< h
     const TextFilter<T>& filter() const { return filter_; }  ///< the states themselves
@@ -65,13 +69,6 @@ public:
     TallMatrix<T> operator()(std::span<const Token> text) const { return (*this)(Texts(&text, 1)); }
 
 private:
-    TokenEmbedding(TokenStates states, const Lds<T>& system, const SteadyState& steady, const SmallMatrix& xx)
-        : filter_(system, steady), states_(states) {
-        detail::require_states(xx, system.states(), "TokenEmbedding", "averages");
-        const BlasOnOneThread blas;
-        whiten_ = symmetric_power(xx, -0.5, "TokenEmbedding");
-    }
-
     TextFilter<T> filter_;
     SmallMatrix whiten_;
     TokenStates states_;
@@ -86,7 +83,7 @@ private:
 /// Source   as TokenEmbedding; the mean over tokens follows from C = E[yxᵀ] E[xxᵀ]⁻¹.
 template <class T> TallMatrix<T> type_embedding(const Lds<T>& system, const SmallMatrix& xx) {
     detail::require_consistent(system, "type_embedding");
-    detail::require_states(xx, system.states(), "type_embedding", "averages");
+    detail::require_shape(xx, system.states(), system.states(), "type_embedding", "averages");
     const BlasOnOneThread blas;
     auto v = times(system.C, symmetric_power(xx, 0.5, "type_embedding"));
     const Whitening& whitening = system.whitening;

@@ -30,21 +30,13 @@ namespace detail {
 
 // Throws E, naming `who`, unless this is a system with finite numbers whose covariances are symmetric up to rounding.
 template <class E, class T> void require_sound(const std::string& who, const LdsFile<T>& it) {
-    require_finite<E>(who, "A", std::ssize(it.system.A), it.system.A.data());
     require_finite<E>(who, "C", std::ssize(it.system.C), it.system.C.data());
-    const auto require_covariance = [&](const char* name, const SmallMatrix& m) {
-        require_finite<E>(who, name, std::ssize(m), m.data());
-        double most = 0, apart = 0;
-        for (Index i = 0; i < rows(m); ++i)
-            for (Index j = 0; j <= i; ++j) {
-                most = std::max({most, std::abs(m(i, j)), std::abs(m(j, i))});
-                apart = std::max(apart, std::abs(m(i, j) - m(j, i)));
-            }
-        if (apart > 1e-10 * most) throw E(who, ": ", name, " is not symmetric, as a covariance is");
-    };
-    require_covariance("M", it.system.M);
-    require_covariance("xx", it.xx);
-    require_covariance("xx_filtered", it.xx_filtered);
+    require_finite<E>(who, "A", std::ssize(it.system.A), it.system.A.data());
+    for (const SmallMatrix* m : {&it.system.M, &it.xx, &it.xx_filtered}) {
+        require_finite<E>(who, "a covariance", std::ssize(*m), m->data());
+        if (frobenius(*m - transposed(*m)) > 1e-10 * frobenius(*m))
+            throw E(who, ": found M, xx or xx_filtered not symmetric, as a covariance is");
+    }
 }
 
 }  // namespace detail
@@ -61,8 +53,8 @@ template <class T> void save_lds(const std::filesystem::path& path, const LdsFil
     const Index h = it.system.states(), V = it.system.vocabulary();
     if (it.vocabulary.size() != V)
         throw UsageError(who, ": found a system of ", V, " words and a vocabulary of ", it.vocabulary.size());
-    detail::require_states(it.xx, h, who, "averages"),
-        detail::require_states(it.xx_filtered, h, who, "averages");
+    detail::require_shape(it.xx, h, h, who, "averages");
+    detail::require_shape(it.xx_filtered, h, h, who, "averages");
     detail::require_sound<NumericError>(who, it);
     require<NumericError>(who, "mass", it.system.whitening.mass, Exclusive{0});
     const std::string words = it.vocabulary.to_text();
@@ -89,15 +81,13 @@ template <class T> LdsFile<T> load_lds(const std::filesystem::path& path) {
     const auto file = io::Safetensors::open(path);
     LdsFile<T> it;
     it.vocabulary = text::Vocabulary::from_text(file.characters("vocabulary"), file.name() + ", vocabulary");
-    const auto& shape = file.at("C").shape;
-    if (shape.size() != 2 || shape[0] != it.vocabulary.size() || shape[1] < 1)
-        throw FileError(file.name(), ": C has shape ", dimensions_text(shape), ", expected ",
-                        it.vocabulary.size(), " rows, one for each word, and at least one column");
-    const Index V = shape[0], h = shape[1];
+    const auto& shape = file.at("A").shape;
+    const Index V = it.vocabulary.size(), h = shape.empty() ? 0 : shape[0];
+    require<FileError>(file.name(), "states", h, 1);
     // All shapes are checked against the file before anything is allocated.
-    for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.require<double>(square, {h, h});
-    file.require<T>("C", {V, h});
-    file.require<double>("frequencies", {V});
+    for (const char* square : {"A", "M", "xx", "xx_filtered"}) file.expect(square, io::DType::f64, {{h, h}});
+    file.expect("C", io::dtype_of<T>(), {{V, h}});
+    file.expect("frequencies", io::DType::f64, {{V}});
     const auto read = [&]<class S>(const char* name, Index count, Tensor<S, 2>& m) {
         m = zeros<S>(count, h);
         file.read<S>(name, {count, h}, std::span(m.data(), m.size()));

@@ -22,9 +22,8 @@ public:
     using Scalar = T;
     HankelOperator(const P& moments, Index r) : moments_(&moments), r_(r) {
         if (r < 2 || r > (moments.lags() + 1) / 2)
-            throw UsageError("subspace identification: found a Hankel operator of ", r,
-                             " lags and moments of ", moments.lags(),
-                             " lags, expected at least 2 lags, and moments of 2 · ", r, " - 1");
+            throw UsageError("subspace identification: found ", r, " lags, and moments of ", moments.lags(),
+                             ", expected at least 2, and moments of twice as many less 1");
         moments.require_pairs(2 * r - 1, "subspace identification");
     }
     Index size() const { return r_ * moments_->vocabulary(); }  ///< rV
@@ -141,17 +140,16 @@ HankelSvd<T> hankel_svd(const Operator& H, Index h, RandomisedSvdOptions options
     require(who, "power_iterations", options.power_iterations, 0, 1000000);
     const auto require_rank = [h](Index rank) {
         if (rank < h)
-            throw UsageError("subspace identification: ", h,
-                             " states were requested, but the lagged covariances have rank ", rank,
-                             " only; use at most ", rank, " states");
+            throw UsageError("subspace identification: found ", h, " states, expected at most ", rank,
+                             ", the rank of the lagged covariances");
     };
     require_rank(H.size());
     const Index l = h < H.size() - options.oversampling ? h + options.oversampling : H.size(),
                 last = 2 * options.power_iterations + 1;  // product of all, from 0
     require(who, "products of the state to resume from", from.products, 0, last);
     if (from.products > 0 && (rows(from.block) != H.size() || cols(from.block) < 1 || cols(from.block) > l))
-        throw UsageError(who, ": found a state [", rows(from.block), ", ", cols(from.block),
-                         "] to resume from, expected [", H.size(), ", ", l, "] or fewer columns");
+        throw UsageError(who, ": found a state [", rows(from.block), ", ", cols(from.block), "], expected [",
+                         H.size(), ", ", l, "] or fewer columns");
     const BlasOnOneThread blas;
     // Q = orth(H B) after an even product, B = orth(Hᵀ Q) after an odd one
     TallMatrix<T> Q, B;

@@ -38,14 +38,24 @@ template <class T> void require_consistent(const Lds<T>& s, const char* who) {
         s.vocabulary() != std::ssize(s.whitening.mu))
         throw UsageError(who, ": found A [", h, ", ", cols(s.A), "], C [", s.vocabulary(), ", ", cols(s.C),
                          "], M [", rows(s.M), ", ", cols(s.M), "] and ", s.whitening.mu.size(),
-                         " frequencies, which do not form a system");
+                         " frequencies");
 }
 
-/// Throws UsageError unless what is given beside a system is of as many states: averages E[xxᵀ], a steady state.
-inline void require_states(const SmallMatrix& m, Index states, const char* who, const char* name) {
-    if (rows(m) != states || cols(m) != states)
-        throw UsageError(who, ": found ", name, " [", rows(m), ", ", cols(m), "], expected [", states, ", ",
-                         states, "]; take that of the same system");
+/// Throws UsageError unless what is given beside a system, averages or a steady state, has the shape that it has for it.
+template <class M>
+void require_shape(const M& m, Index expected_rows, Index expected_cols, const char* who, const char* name) {
+    if (rows(m) != expected_rows || cols(m) != expected_cols)
+        throw UsageError(who, ": found ", name, " [", rows(m), ", ", cols(m), "], expected [", expected_rows,
+                         ", ", expected_cols, "] for this system");
+}
+
+/// Throws DataError unless a text has a likelihood: tokens, each of a word with μ > 0.
+inline void require_likely(std::span<const Token> tokens, const Array<double>& mu, const char* who) {
+    if (tokens.empty()) throw DataError(who, ": a text without tokens has no likelihood");
+    for (const Token token : tokens)
+        if (token < 0 || token >= std::ssize(mu) || !(mu[token] > 0))
+            throw DataError(who, ": found token ", token, ", expected one of the ", mu.size(),
+                            " words, with a frequency above 0");
 }
 
 }  // namespace detail
@@ -65,14 +75,9 @@ inline double static_log_likelihood(Index words) {
 /// The same for a text: under frequencies other than μ its words do not have variance 1. Throws DataError for a
 /// text without tokens, for a token outside the vocabulary, and for a token with μ = 0.
 inline double static_log_likelihood(const Whitening& whitening, std::span<const Token> tokens) {
-    if (tokens.empty()) throw DataError("static log-likelihood: a text without tokens has no likelihood");
+    detail::require_likely(tokens, whitening.mu, "static log-likelihood");
     double squares = 0;
-    for (const Token token : tokens) {
-        if (token < 0 || token >= std::ssize(whitening.mu) || !(whitening.mu[token] > 0))
-            throw DataError("static log-likelihood: found token ", token, ", expected one of the ",
-                            whitening.mu.size(), " words, with a frequency above 0");
-        squares += 1 / whitening.mu[token] - 1;
-    }
+    for (const Token token : tokens) squares += 1 / whitening.mu[token] - 1;
     return gaussian_log_likelihood(whitening.dimension, 0, squares / static_cast<double>(tokens.size()));
 }
 

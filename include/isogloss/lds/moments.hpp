@@ -27,20 +27,19 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace lds {
 ///
 /// With TextPairs in place of counts, sparse products are read off the text, storing no pair: T l operations.
 ///
-/// Options  k = 0 … r, r the lags of the counts or of the text; these must outlive this object, and a temporary is
-///          refused at compile time
-/// Errors   UsageError for k out of range, shapes that do not match, and counts to which tokens were added since this
-///          was made; DataError as Whitening.
+/// Options  k = 0 … r, r the lags of the counts or of the text; these must outlive this object, and stay as they are; a
+///          temporary is refused at compile time
+/// Errors   UsageError for k out of range, and shapes that do not match; DataError as Whitening.
 /// Source   Belanger, Kakade 2015, eqs. (13)-(17). Departure: Π on both sides instead of - m mᵀ, which is the
 ///          same if the margins of N_k / T' are μ; T' instead of T.
 template <class T> class LagMoments {
 public:
     using Scalar = T;
     explicit LagMoments(const counts::LagCounts& counts, WhiteningOptions options = {})
-        : counts_(&counts), whitening_(counts.occurrences(), options), tokens_(counts.tokens()) {}
+        : counts_(&counts), whitening_(counts.occurrences(), options) {}
     /// The same, computed from a text at each product.
     explicit LagMoments(const TextPairs& text, WhiteningOptions options = {})
-        : text_(&text), whitening_(text.occurrences(), options), tokens_(text.tokens()) {}
+        : text_(&text), whitening_(text.occurrences(), options) {}
     // These would be gone before the first product.
     explicit LagMoments(const counts::LagCounts&&, WhiteningOptions = {}) = delete;
     explicit LagMoments(const TextPairs&&, WhiteningOptions = {}) = delete;
@@ -61,15 +60,12 @@ public:
         return n;
     }
 
-    /// Throws DataError unless each lag 1 … k has a pair, UsageError if tokens were counted since this was made.
+    /// Throws DataError unless each lag 1 … k has a pair.
     void require_pairs(Index k, const char* who) const {
-        require_same_counts(who);
         for (Index l = 1; l <= k; ++l)
             if (text_ ? !text_->has_pairs(l) : counts_->lag(l).pairs() == 0)
-                throw DataError(who, ": no two words are ", l, " apart in ",
-                                made_with().boundary >= 0 ? "one sentence of the " : "the ", tokens_,
-                                " tokens; use fewer lags or ",
-                                made_with().boundary >= 0 ? "count without a boundary" : "a longer text");
+                throw DataError(who, ": no two words", made_with().boundary >= 0 ? " of a sentence" : "",
+                                " are ", l, " apart in the text; use fewer lags or a longer text");
     }
 
     /// y = Ψ_k x
@@ -111,20 +107,10 @@ private:
         project_out<T>(whitening_.m, y);
     }
 
-    // μ and T' are those of the counts that this was made with.
-    void require_same_counts(const char* who) const {
-        if (counts_ && counts_->tokens() != tokens_)
-            throw UsageError(who, ": the counts have changed from ", tokens_, " to ", counts_->tokens(),
-                             " tokens since these moments were made; make the moments again");
-    }
-
     // Rows first … last-1 of W N_k z / T', or of its transpose, into y [last - first, l].
     template <bool transpose>
     void product_rows(Index k, MatrixRef<const T> z, Index first, Index last, MatrixRef<T> y) const {
-        require_same_counts("LagMoments");
-        if (k < 1 || k > lags())
-            throw UsageError("LagMoments: lag ", k, " was requested, but there are only lags 0 … ", lags(),
-                             "; make the moments with lags = ", k);
+        require("LagMoments", "lag", k, 1, lags());
         assert(z.rows == vocabulary() && first >= 0 && first <= last && last <= z.rows);
         assert(y.rows == last - first && y.cols == z.cols && !z.transposed && !y.transposed);
         if (text_) text_->product<transpose, T>(k, z, first, last, y);
@@ -165,7 +151,6 @@ private:
     const counts::LagCounts* counts_ = nullptr;  // one of the two
     const TextPairs* text_ = nullptr;
     Whitening whitening_;
-    std::int64_t tokens_;  // counted when this was made
 };
 
 }}}  // namespace isogloss::lds

@@ -90,16 +90,16 @@ template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, co
     if (graph::Inspect::store(g).shared)
         throw UsageError(who, ": the graph is on shared weights; start the graph that owns them");
     graph::require_unlent(graph::Inspect::store(g).parameters, who);
-    detail::require_states(steady.H, system.states(), who, "a steady state");
-    detail::require_states(xx_filtered, system.states(), who, "averages");
+    const Index h = system.states();
+    detail::require_shape(steady.H, h, h, who, "a steady state");
+    detail::require_shape(xx_filtered, h, h, who, "averages");
     const BlasOnOneThread blas;
     const auto values = detail::rnn_values<T>(system, steady, xx_filtered, names, who);
     for (const auto& [name, m] : values) {
         const auto& p = g.parameter(name);
         if (p.rows != rows(m) || p.cols != cols(m) || p.unit_rows)
             throw UsageError(who, ": found the parameter '", name, "' [", p.rows, ", ", p.cols,
-                             p.unit_rows ? "] with unit_rows" : "]", ", expected [", rows(m), ", ", cols(m),
-                             "] without, as the system has it");
+                             "], expected [", rows(m), ", ", cols(m), "] without unit_rows");
         require_finite(who, "'" + name + "', with this rms, gain and power", std::ssize(m), m.data());
     }
     for (const auto& [name, m] : values) {

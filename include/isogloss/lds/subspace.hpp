@@ -51,13 +51,10 @@ Subspace<T> identify(const Operator& H, const Whitening& whitening, const Subspa
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
     require(who, "noise_limit", options.noise_limit, Exclusive{0}, Exclusive{1});
     const Index h = options.states, r = options.lags, V = std::ssize(whitening.mu);
-    if (const Index most = whitening.dimension * (r - 1); h > most)
-        throw UsageError(who, ": ", h, " states were requested, but ", r,
-                         " lags determine the transition of ", most,
-                         " at most; use fewer states or more lags");
-    if (options.scaled && h > whitening.dimension)
-        throw UsageError(who, ": ", h, " states were requested, but `scaled` determines the noise of ",
-                         whitening.dimension, " at most; use fewer states, or leave it out");
+    const Index most = whitening.dimension * (options.scaled ? 1 : r - 1);
+    if (h > most)
+        throw UsageError(who, ": found ", h, " states, expected at most ", most, ", which ", r,
+                         " lags, or `scaled`, determine; use fewer states or more lags");
     const BlasOnOneThread blas;
     HankelSvd<T> svd = hankel_svd(H, h, options.svd, std::move(watch.from), watch.checkpoint);
 

@@ -40,7 +40,7 @@ public:
 
     TextFilter(const Lds<T>& s, const SteadyState& f) {
         detail::require_consistent(s, "TextFilter");
-        detail::require_states(f.H, s.states(), "TextFilter", "a steady state");
+        detail::require_shape(f.H, s.states(), s.states(), "TextFilter", "a steady state");
         const BlasOnOneThread blas;
         mu_ = s.whitening.mu, words_ = s.whitening.words, log_det_S_ = f.log_det_S;
         H_ = transposed(f.H), J_ = transposed(f.J), P_ = transposed(f.P), At_ = transposed(s.A);
@@ -59,9 +59,8 @@ public:
 
     /// Advances a state [h] by one token.
     void step(Token token, std::span<T> state) const {
-        require(token);
-        if (std::ssize(state) != states())
-            throw UsageError("TextFilter: found a state of ", state.size(), " numbers, expected ", states());
+        check(token);
+        require("TextFilter", "numbers of the state", std::ssize(state), states(), states());
         const BlasOnOneThread blas;
         Array<T> next(table_.data() + token * states(), table_.data() + (token + 1) * states());
         gemm<T>(T(1), {state.data(), 1, states()}, ref(H_), T(1), {next.data(), 1, states()});
@@ -78,23 +77,11 @@ public:
         const Plan plan(texts);
         const BlasOnOneThread blas;
         for (const auto& one : texts)
-            for (const Token token : one) require(token);
-        const Index h = states();
-        TallMatrix<T> out = zeros<T>(plan.total, h), now = zeros<T>(plan.widest, h), before = now;
-        for (const auto& group : plan.groups) {
-            std::fill_n(before.data(), before.size(), T(0));
-            for (Index t = 0; t < plan.lengths[group[0]]; ++t) {
-                const Index n = plan.active(group, t);
-                for (Index b = 0; b < n; ++b) {
-                    const Token token = texts[group[b]].data()[t];
-                    std::copy_n(table_.data() + token * h, h, now.data() + b * h);
-                }
-                gemm<T>(T(1), {before.data(), n, h}, ref(H_), T(1), {now.data(), n, h});
-                for (Index b = 0; b < n; ++b)
-                    std::copy_n(now.data() + b * h, h, out.data() + (plan.starts[group[b]] + t) * h);
-                std::swap(now, before);
-            }
-        }
+            for (const Token token : one) check(token);
+        TallMatrix<T> out = zeros<T>(plan.total, states());
+        recur<false>(plan, H_, out, [&](Index text, Index t, bool) {
+            return table_.data() + texts[text].data()[t] * states();
+        });
         return out;
     }
 
@@ -102,22 +89,12 @@ public:
     TallMatrix<T> smooth(Texts texts) const {
         const Plan plan(texts);
         const BlasOnOneThread blas;
-        const Index h = states();
         const TallMatrix<T> filtered = filter(texts);
-        TallMatrix<T> out = filtered, now = zeros<T>(plan.widest, h), after = now;
+        TallMatrix<T> out = filtered;
         gemm<T>(T(1), ref(filtered), ref(P_), T(0), ref(out));
-        for (const auto& group : plan.groups)
-            for (Index t = plan.lengths[group[0]] - 1; t >= 0; --t) {
-                const Index n = plan.active(group, t), going = plan.active(group, t + 1);
-                for (Index b = 0; b < n; ++b) {
-                    const Index at = (plan.starts[group[b]] + t) * h;
-                    std::copy_n((b < going ? out : filtered).data() + at, h, now.data() + b * h);
-                }
-                if (going > 0) gemm<T>(T(1), {after.data(), going, h}, ref(J_), T(1), {now.data(), going, h});
-                for (Index b = 0; b < n; ++b)
-                    std::copy_n(now.data() + b * h, h, out.data() + (plan.starts[group[b]] + t) * h);
-                std::swap(now, after);
-            }
+        recur<true>(plan, J_, out, [&](Index text, Index t, bool begun) {
+            return (begun ? out : filtered).data() + (plan.starts[text] + t) * states();
+        });
         return out;
     }
 
@@ -157,7 +134,7 @@ public:
     /// Throws UsageError for `floor` or `boundary` out of range, DataError as log_likelihood, NumericError for a
     /// prediction not finite.
     double cross_entropy(std::span<const Token> tokens, PredictionOptions options = {}) const {
-        isogloss::require("TextFilter", "floor", options.floor, Exclusive{0}, 1);
+        require("TextFilter", "floor", options.floor, Exclusive{0}, 1);
         const BlasOnOneThread blas;
         const Index V = vocabulary(), block = 64;
         Tensor<T, 2> some = zeros<T>(block, states()), ratios = zeros<T>(block, V);
@@ -175,9 +152,7 @@ public:
                     };
                     double all = 0;
                     for (Index v = 0; v < V; ++v) all += share(v);
-                    if (kernel::first_non_finite(V, r) < V)
-                        throw NumericError("TextFilter: the prediction of the system for token ",
-                                           first + begin + i, " of the text is not finite");
+                    require_finite("TextFilter", "the prediction of the system", V, r);
                     nats -= std::log(share(tokens[static_cast<std::size_t>(first + begin + i)]) / all);
                 }
             }
@@ -215,10 +190,29 @@ private:
         Index total = 0, widest = 0;
     };
 
+    // state(t) = start(text, t, begun) + M state(t ± 1) for all texts, from their ends on if `back`; no state of the text
+    // precedes the one that is not `begun`. Into the rows of `out`.
+    template <bool back, class Start>
+    void recur(const Plan& plan, const Tensor<T, 2>& M, TallMatrix<T>& out, Start&& start) const {
+        const Index h = states();
+        TallMatrix<T> now = zeros<T>(plan.widest, h), last = now;
+        for (const auto& group : plan.groups)
+            for (Index length = plan.lengths[group[0]], i = 0; i < length; ++i) {
+                const Index t = back ? length - 1 - i : i, n = plan.active(group, t);
+                const Index begun = i == 0 ? 0 : back ? plan.active(group, t + 1) : n;
+                for (Index b = 0; b < n; ++b)
+                    std::copy_n(start(group[b], t, b < begun), h, now.data() + b * h);
+                if (begun > 0) gemm<T>(T(1), {last.data(), begun, h}, ref(M), T(1), {now.data(), begun, h});
+                for (Index b = 0; b < n; ++b)
+                    std::copy_n(now.data() + b * h, h, out.data() + (plan.starts[group[b]] + t) * h);
+                std::swap(now, last);
+            }
+    }
+
     // Calls f(first, a) for parts of a text, where a has rows A x̂_{t-1} for the tokens from `first` on.
     template <class F> void ahead(std::span<const Token> tokens, Token boundary, F&& f) const {
-        isogloss::require("TextFilter", "boundary", Index{boundary}, -1, vocabulary() - 1);
-        if (tokens.empty()) throw DataError("TextFilter: a text without tokens has no likelihood");
+        require("TextFilter", "boundary", Index{boundary}, -1, vocabulary() - 1);
+        detail::require_likely(tokens, mu_, "TextFilter");
         constexpr Index part = 256;
         const Index h = states();
         Array<T> state(h), next(h);
@@ -227,11 +221,6 @@ private:
             SmallMatrix before = zeros<double>(n, h);
             for (Index i = 0; i < n; ++i) {
                 const Token token = tokens[static_cast<std::size_t>(first + i)];
-                require(token);
-                if (!(mu_[token] > 0))
-                    throw DataError(
-                        "TextFilter: word ", token,
-                        " has frequency 0, so the text has no likelihood; count with pseudo-counts");
                 std::copy(state.begin(), state.end(), &before(i, 0));
                 std::copy_n(table_.data() + token * h, h, next.begin());
                 gemm<T>(T(1), {state.data(), 1, h}, ref(H_), T(1), {next.data(), 1, h});
@@ -241,10 +230,8 @@ private:
             f(first, product(before, At_));
         }
     }
-    void require(Token token) const {
-        if (token < 0 || token >= vocabulary())
-            throw DataError("TextFilter: token ", token, " is outside the vocabulary of ", vocabulary(),
-                            " words");
+    void check(Token token) const {
+        require<DataError>("TextFilter", "token", Index{token}, 0, vocabulary() - 1);
     }
 
     Array<double> mu_;
