@@ -170,8 +170,8 @@ private:
             return w + back(w, w0, square) + L(along) * delta;
         };
         const auto direction_of = [&](std::size_t k) { return directions.empty() ? nullptr : directions[k]; };
-        const auto after = [&](std::size_t k,
-                               auto&& number) {  // number(array) is one of its numbers, or some
+        // After the step; number(array) is one of its numbers, or some.
+        const auto after = [&](std::size_t k, auto&& number) {
             const T *w0 = lease_.kept(k).data(), *squares = by_rms ? squares_[k].data() : w0,
                     *w = group_[k].value;
             if (const T* delta = direction_of(k))
