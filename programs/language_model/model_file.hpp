@@ -31,7 +31,7 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     double room = 0;  // parameters
     for (const auto& t : file.tensors())
         if (!t.name.starts_with("state/"))
-            room += static_cast<double>(t.bytes.size()) * 8 / static_cast<double>(ig::io::info(t.dtype).bits);
+            room += static_cast<double>(t.bytes.size()) / static_cast<double>(ig::io::info(t.dtype).bytes);
     double least = 0;
     for (ig::Index l = 1; l <= *o.layers; ++l)
         least += std::pow(static_cast<double>(width(o, l)), 2) *
