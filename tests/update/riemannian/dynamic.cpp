@@ -1,4 +1,5 @@
 // Dynamic evaluation by the metric of each unit.
+#include <isogloss/evaluation/evaluate_dynamically.hpp>
 #include <isogloss/update/riemannian/dynamic.hpp>
 #include <limits>
 
