@@ -41,7 +41,9 @@ int add_files(const CountCommand& o) {
     for (const std::string& path : o.add) {
         auto file = counts::load_counts(path);
         if (parts.empty()) vocabulary = file.vocabulary;
-        require_same_words(file, path, vocabulary, o.add.front());
+        if (!(file.vocabulary == vocabulary))
+            throw ig::DataError("'", path, "' and '", o.add.front(), "' have different vocabularies; ",
+                                "count all shards with the same --vocabulary-from");
         tokens += file.counts.tokens();
         parts.push_back(std::move(file.counts));
     }

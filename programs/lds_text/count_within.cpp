@@ -1,9 +1,6 @@
 /// @file count_within.cpp  Counting within given memory: blocks of the text are counted into files, which are added.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -26,17 +23,12 @@ void look_for_signals() {
     if (interrupt::wanted) throw Interrupted();
 }
 
-/// Bytes of resident memory, anonymous and of files (code and mapped files); 0 if the system does not report
-/// them.
-struct Held {
-    ig::Index own = 0, files = 0;
-};
-Held held() {
+/// Bytes of resident memory; 0 if the system does not report them.
+ig::Index resident() {
     std::ifstream in("/proc/self/statm");
-    ig::Index all = 0, here = 0, shared = 0;
-    if (!(in >> all >> here >> shared)) return {};
-    const ig::Index page = ::sysconf(_SC_PAGESIZE);
-    return {(here - shared) * page, shared * page};
+    ig::Index all = 0, here = 0;
+    in >> all >> here;
+    return here * ::sysconf(_SC_PAGESIZE);
 }
 
 /// The folder of one counting: files of counts, the vocabulary and the request. With several ranks, each has
@@ -54,6 +46,10 @@ public:
         if (ranks > 1) request_ += ig::message(" on ", ranks, " ranks");
         request_ += "\n";
     }
+    Spill(const Spill&) = delete;
+    Spill& operator=(const Spill&) = delete;
+    /// Removes the folder if it is empty.
+    ~Spill() { ::rmdir(folder_.c_str()); }
 
     const std::string& folder() const { return folder_; }
     /// The folder of a rank's files.
@@ -75,22 +71,15 @@ public:
                             "'; resume with the same options, or start over with --overwrite"));
         return true;
     }
-    /// Throws FileError unless the folder is there or can be created, before anything is written.
-    void require_place() const {
-        const std::string above = ig::file::folder_of(folder_);
-        const auto status = ig::file::file_status(folder_);
-        if (status && !S_ISDIR(status->st_mode))
-            throw ig::FileError(ig::message("cannot create the folder '", folder_,
-                                            "/': there is something else of this name; move it away, or give "
-                                            "--spill another folder"));
-        if (!status && ::faccessat(AT_FDCWD, above.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-            ig::file::refuse("cannot create the folder", folder_ + "/");
+    /// Makes the folder. Throws FileError where it is not there and cannot be made.
+    void make() const {
+        std::error_code error;
+        std::filesystem::create_directory(folder_, error);
+        if (error) throw ig::FileError("cannot create the folder '", folder_, "/': ", error.message());
     }
-    /// Discards any earlier counting, including the files of its ranks, and makes the folder.
-    void begin_anew() const {
-        ::unlink(request().c_str());
-        if (::mkdir(folder_.c_str(), 0777) != 0 && errno != EEXIST)
-            ig::file::refuse("cannot create the folder", folder_ + "/");
+    /// Removes a counting, including the files of its ranks.
+    void remove() const {
+        for (const std::string& name : {request(), vocabulary()}) ::unlink(name.c_str());
         CountedBlocks::remove(folder_);
         std::error_code none;
         for (const auto& entry : std::filesystem::directory_iterator(folder_, none)) {
@@ -100,15 +89,10 @@ public:
             ::rmdir(entry.path().c_str());
         }
     }
-    /// Writes vocabulary and request, once the folder exists.
+    /// Writes vocabulary and request.
     void begin(const ig::text::Vocabulary& words) const {
         words.save(vocabulary());
         ig::file::write_atomically(request(), [&](ig::file::OutputFile& out) { out.write(request_); });
-    }
-    /// Removes the files that are not the library's, and the folder if it is then empty.
-    void remove() const {
-        for (const std::string& name : {request(), vocabulary()}) ::unlink(name.c_str());
-        ::rmdir(folder_.c_str());
     }
 
 private:
@@ -122,11 +106,11 @@ std::string mib(ig::Index bytes) {
     return std::to_string((bytes + unit - 1) / unit) + " MiB";
 }
 
-/// What --memory leaves for counting. `code`: resident memory of files when the program began.
-ig::Index memory_left(const CountCommand& o, ig::Index memory, ig::Index code, const BlockOptions& options,
+/// What --memory leaves for counting.
+ig::Index memory_left(const CountCommand& o, ig::Index memory, const BlockOptions& options,
                       const ig::text::Vocabulary& vocabulary) {
-    // Memory in use already, and needed for the text, the code and the stacks of threads.
-    const ig::Index beside = held().own + code + (ig::Index{6} << 20);
+    // In use already, and needed for the text and the stacks of threads.
+    const ig::Index beside = resident() + (ig::Index{6} << 20);
     const ig::Index least = CountedBlocks::least_memory(vocabulary, options);
     if (memory < beside + least)
         throw ig::UsageError(ig::message("--memory is ", o.memory, ", expected at least ",
@@ -144,7 +128,7 @@ public:
         : o_(o), memory_(memory), ranks_(ranks), spill_(o, ranks.size()) {
         if (ranks.first()) {
             lock_.emplace("--counts", o.counts);
-            spill_.require_place();
+            spill_.make();
             if (!o.spill.empty()) spill_lock_.emplace("--spill", spill_.folder());
             if (!o.resume && !o.overwrite && spill_.exists())
                 throw ig::FileError(ig::message("'", spill_.folder(), "' holds a counting that was ",
@@ -169,13 +153,8 @@ public:
                 "peak %.0f MiB%s\n",
                 tokens, vocabulary_.size(), o_.lags, counting, std::ssize(blocks), clock_.lap(),
                 peak_memory(), ranks_.size() > 1 ? " on the first rank" : "");
+            spill_.remove();
         }
-        ranks_.barrier();  // wait until the first has read the files of all
-        const std::string own = spill_.of(ranks_.rank());
-        CountedBlocks::remove(own);
-        if (ranks_.size() > 1) ::rmdir(own.c_str());
-        ranks_.barrier();
-        if (ranks_.first()) spill_.remove();
     }
 
     /// Whether there are files to --resume from.
@@ -188,8 +167,8 @@ public:
 
 private:
     void begin(BlockOptions options) {
-        options.memory = memory_left(o_, memory_, code_, options, vocabulary_);
-        if (!resumed_ && ranks_.first()) spill_.begin_anew();
+        options.memory = memory_left(o_, memory_, options, vocabulary_);
+        if (!resumed_ && ranks_.first()) spill_.remove();
         ranks_.barrier();  // wait for the folder that holds those of the ranks
         const std::string own = spill_.of(ranks_.rank());
         blocks_.emplace(vocabulary_, own, std::move(options));
@@ -224,10 +203,10 @@ private:
     }
 
     const CountCommand& o_;
-    ig::Index memory_, code_ = held().files;
+    ig::Index memory_;
     program::Ranks& ranks_;
-    Spill spill_;
     std::optional<files::Lock> lock_, spill_lock_;
+    Spill spill_;
     bool resumed_ = false;
     ig::text::Vocabulary vocabulary_;
     program::Progress progress_{"counting"};

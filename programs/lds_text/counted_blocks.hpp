@@ -120,7 +120,8 @@ public:
     /// Writes the sum of files of blocks, of this folder and of others. As many are added at a time as the memory has room
     /// for; the sums of some are files in this folder.
     void save(const std::string& path, std::vector<File> parts) const {
-        const ig::Index most = std::max<ig::Index>(2, (o_.memory - needs_.saving) / needs_.mapped);
+        const ig::Index most =
+            std::max<ig::Index>(2, (o_.memory - needs_.saving) / (needs_.rows + 1024 * (o_.lags + 4)));
         for (int sums = 0; std::ssize(parts) > most; ++sums) {
             const File sum{ig::message(folder_, "sum-", sums)};
             save_sum(sum.path, std::span(parts).first(static_cast<std::size_t>(most)));
@@ -169,7 +170,6 @@ private:
     struct Needs {
         Needs(const ig::text::Vocabulary& v, const BlockOptions& o)
             : rows(8 * (v.size() + 1) * (o.lags + 1)),
-              mapped(rows + 1024 * (o.lags + 4)),
               saving(rows + 24 * v.size() + 5 * std::ssize(v.to_text()) + 4096 * (o.lags + 128)),
               none(2 * rows + saving + 4 * o.lags + block(v, o, 0)),
               each(4 + 8 * (o.lags + 1) + block(v, o, 1) - block(v, o, 0)) {}
@@ -177,7 +177,6 @@ private:
         ig::Index counting(ig::Index piece) const { return none + piece * each; }
 
         ig::Index rows;    // starts and occurrences of counts
-        ig::Index mapped;  // what is held of a mapped file
         ig::Index saving;  // a file of counts being written
         ig::Index none;    // counting no tokens
         ig::Index each;    // and each token

@@ -57,13 +57,4 @@ void write_beside(const CountCommand& o, const ig::text::Vocabulary& vocabulary,
     if (!o.tokens_to.empty()) Texts(o.text, vocabulary).encode(o.tokens_to, watch);
 }
 
-/// Throws DataError unless a file of counts has the vocabulary of the first.
-inline void require_same_words(const counts::CountsFile& file, const std::string& path,
-                               const ig::text::Vocabulary& vocabulary, const std::string& first) {
-    if (!(file.vocabulary == vocabulary))
-        throw ig::DataError(ig::message("'", path, "' and '", first,
-                                        "' have different vocabularies; count all shards with the same "
-                                        "--vocabulary-from"));
-}
-
 }  // namespace lt

@@ -221,31 +221,9 @@ private:
         const PairBlock pairs(tokens, first, last, vocabulary(), lags(), options_.boundary);
         Array<SparseCounts> out(lags());
         parallel(lags(), 1, lags(), [&](Index a, Index b, Index) {
-            for (Index k = a; k < b; ++k) {
-                LagCells cells;
-                pairs.count(k + 1, cells);
-                out[k] = compressed(pairs, cells);
-            }
+            for (Index k = a; k < b; ++k) out[k] = pairs.count(k + 1);
         });
         return out;
-    }
-
-    SparseCounts compressed(const PairBlock& block, const LagCells& lag) const {
-        const Index V = vocabulary();
-        Array<std::int64_t> starts{0};
-        starts.reserve(V + 1);
-        for (Index i = 0; i < V; ++i)
-            starts.push_back(starts.back() + std::int64_t{lag.rows[i].end - block.start(i)});
-        Array<std::int32_t> columns;
-        Array<std::uint32_t> values;
-        columns.reserve(starts.back());
-        values.reserve(starts.back());
-        for (Index i = 0; i < V; ++i)
-            for (std::uint32_t c = block.start(i); c < lag.rows[i].end; ++c) {
-                columns.push_back(lag.cells[c].column);
-                values.push_back(lag.cells[c].count);
-            }
-        return {std::move(starts), std::move(columns), std::move(values)};
     }
 
     CountOptions options_;

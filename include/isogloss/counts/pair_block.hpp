@@ -4,34 +4,19 @@
 #include <algorithm>
 #include <cstdint>
 #include <isogloss/array.hpp>
+#include <isogloss/counts/sparse_counts.hpp>
 #include <isogloss/types.hpp>
 #include <numeric>
+#include <utility>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace counts {
-
-/// The pairs of one lag in a block. Row i, the later word, has the cells from the block's start(i) to
-/// rows[i].end - 1, in ascending columns.
-struct LagCells {
-    /// A row during counting: the earlier word added last, and the position of its cell.
-    struct Row {
-        std::int32_t column;
-        std::uint32_t end;  ///< cell + 1
-    };
-    /// An earlier word and its count.
-    struct Cell {
-        std::int32_t column;
-        std::uint32_t count;
-    };
-    Array<Row> rows;    ///< [V]
-    Array<Cell> cells;  ///< one per token of the block; not all are used
-};
 
 /// Counts the pairs of a block of tokens: positions are sorted by word once, by counting sort; then, for each lag,
 /// earlier words are visited in that order, so that every row receives its columns in ascending order and no
 /// pair needs sorting.
 ///
-/// Memory   4 bytes per token and 8 per word, 2 more per token if there is a boundary; LagCells takes 8 per
-///          token and 8 per word. See bytes().
+/// Memory   4 bytes per token and 8 per word, 2 more per token if there is a boundary; while a lag is counted 8 per token and
+///          8 per word. See bytes().
 class PairBlock {
 public:
     /// Tokens first … last-1 of a text are the later words; earlier words may lie up to `lags` before them.
@@ -54,24 +39,27 @@ public:
             most = text[p] == boundary ? 0 : std::min(lags, most + 1);
     }
 
-    /// Bytes that a block of `tokens` tokens takes together with `cells` LagCells.
-    static Index bytes(Index tokens, Index vocabulary, Index lags, Token boundary, Index cells) {
+    /// Bytes that a block of `tokens` tokens takes, of which so many lags are counted at a time, beside their counts.
+    static Index bytes(Index tokens, Index vocabulary, Index lags, Token boundary, Index at_a_time) {
         const Index positions = tokens + lags;
-        return positions * (boundary >= 0 ? 6 : 4) + 8 * (vocabulary + 1) + cells * 8 * (tokens + vocabulary);
+        return positions * (boundary >= 0 ? 6 : 4) + 8 * (vocabulary + 1) +
+               at_a_time * 8 * (tokens + vocabulary);
     }
 
     /// The pairs at distance k.
-    void count(Index k, LagCells& out) const {
+    SparseCounts count(Index k) const {
+        // Row i has the cells from starts_[i] to rows[i].end - 1, in ascending columns: one cell per token of the block, of
+        // which not all are used.
         const Index V = std::ssize(starts_) - 1;
-        out.rows.resize(V);
-        out.cells.resize(last_ - first_);
-        for (Index i = 0; i < V; ++i) out.rows[i] = {-1, starts_[i]};
+        Array<Row> rows(V);
+        Array<Cell> cells(last_ - first_);
+        for (Index i = 0; i < V; ++i) rows[i] = {-1, starts_[i]};
         const auto pair = [&](Index q) {
             const Token before = text_[q];
-            LagCells::Row& row = out.rows[text_[q + k]];
+            Row& row = rows[text_[q + k]];
             const std::uint32_t opens = row.column != before;
             row = {before, row.end + opens};
-            LagCells::Cell& cell = out.cells[row.end - 1];
+            Cell& cell = cells[row.end - 1];
             cell = {before, opens ? 1 : cell.count + 1};
         };
         const Index lowest = std::max<Index>(0, first_ - k - from_), highest = last_ - k - from_;
@@ -85,19 +73,37 @@ public:
             if (at < looked) {
                 if (inside(places_[at + 3 * ahead])) __builtin_prefetch(&text_[later(at + 3 * ahead)]);
                 if (inside(places_[at + 2 * ahead]))
-                    __builtin_prefetch(&out.rows[text_[later(at + 2 * ahead)]], 1);
+                    __builtin_prefetch(&rows[text_[later(at + 2 * ahead)]], 1);
                 if (inside(places_[at + ahead]))
-                    __builtin_prefetch(out.cells.data() + out.rows[text_[later(at + ahead)]].end, 1);
+                    __builtin_prefetch(cells.data() + rows[text_[later(at + ahead)]].end, 1);
             }
             const Index place = places_[at];
             if (inside(place) && (reach_.empty() || k <= reach_[place])) pair(from_ + place);
         }
+        Array<std::int64_t> starts(V + 1);
+        for (Index i = 0; i < V; ++i) starts[i + 1] = starts[i] + (rows[i].end - starts_[i]);
+        Array<std::int32_t> columns;
+        Array<std::uint32_t> values;
+        columns.reserve(starts.back());
+        values.reserve(starts.back());
+        for (Index i = 0; i < V; ++i)
+            for (std::uint32_t c = starts_[i]; c < rows[i].end; ++c) {
+                columns.push_back(cells[c].column);
+                values.push_back(cells[c].count);
+            }
+        return {std::move(starts), std::move(columns), std::move(values)};
     }
 
-    /// Where the cells of row i begin, i = 0 … V.
-    std::uint32_t start(Index i) const { return starts_[i]; }
-
 private:
+    struct Row {
+        std::int32_t column;  // the earlier word added last
+        std::uint32_t end;    // the position of its cell, + 1
+    };
+    struct Cell {
+        std::int32_t column;  // an earlier word
+        std::uint32_t count;
+    };
+
     ArrayView<const Token> text_;
     Index first_, last_, from_;
     Array<std::uint32_t> starts_, places_;
