@@ -90,73 +90,57 @@ template <class T> struct Feed {
 
 namespace graph {
 
+/// Sets T and B of a pass by its first input, and that this one is given. A slip in the others would go unnoticed: an
+/// input that is given twice or that no node reads.
+template <class T, class H> void take_shape(Store<T>& store, const Array<NodeRecord<T>>& nodes,
+                                            const H& handle, TokenBlock block, const void* data,
+                                            std::vector<int> NodeRecord<T>::*inputs) {
+    store.require_own(handle, "forward");
+    auto& input = store[handle];
+    bool read = std::ranges::any_of(
+        nodes, [&](const auto& n) { return std::ranges::find(n.*inputs, handle.id) != (n.*inputs).end(); });
+    if constexpr (std::is_same_v<H, Seq<T>>) read = read && input.node < 0;
+    if (input.fed || !read)
+        throw UsageError("forward: '", input.name, "' is given twice, is no input, or no node reads it");
+    const Index time = block.time, batch = block.batch;
+    const auto [most_time, most_batch] = store.capacity;
+    if (!data || time < 1 || batch < 1 || time > most_time || batch > most_batch ||
+        (store.time > 0 && (store.time != time || store.batch != batch)))
+        throw UsageError("forward: input '", input.name, "' has ", time, " steps and ", batch, " columns",
+                         data ? "" : " and no data", "; expected as many as the others, at most ", most_time,
+                         " and ", most_batch);
+    store.time = time, store.batch = batch;
+    input.fed = true;
+}
+
 /// Copies the inputs of a pass into the graph and sets the size of the pass; refuses what does not fit.
-template <class T> class Inputs {
-public:
-    Inputs(Store<T>& store, const Array<NodeRecord<T>>& nodes) : store_(store), nodes_(nodes) {}
-
-    void take(std::span<const Feed<T>> feeds) {
-        store_.time = store_.batch = 0;
-        for (auto& x : store_.tokens) x.fed = false;
-        for (auto& s : store_.seqs) s.fed = false;
-        for (const auto& f : feeds) take(f);
-        if (store_.batch > store_.columns_in_batch() - store_.first_column)
-            throw UsageError("forward: ", store_.batch, " columns from column ", store_.first_column,
-                             " on exceed the batch of ", store_.all_columns, " columns set by shard()");
-    }
-
-private:
-    void take(const Feed<T>& f) {  // neither: an argument that was omitted
-        if (f.seq.id >= 0 || f.values) copy_sequence(f);
-        else if (f.tokens.id >= 0 || f.block.data) copy_tokens(f);
-    }
-
-    void copy_sequence(const Feed<T>& f) {
-        take_shape(f.seq, f, f.values, &NodeRecord<T>::input_seqs);
-        std::copy_n(f.values, store_.rows() * f.seq.width, store_[f.seq].value);
-    }
-
-    void copy_tokens(const Feed<T>& f) {
-        take_shape(f.tokens, f, f.block.data, &NodeRecord<T>::input_tokens);
-        TokensRecord& x = store_[f.tokens];
-        for (Index r = 0; r < store_.rows(); ++r) {
-            const Token v = f.block.data[r];
-            if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
-                throw DataError("forward: input '", x.name, "' holds token ", v, " at step ",
-                                r / store_.batch, ", column ", r % store_.batch, "; expected 0 to ",
-                                x.vocabulary - 1, x.read_by_node ? "" : ", or -1 where nothing is predicted");
-            x.value[r] = v;
+template <class T>
+void take_inputs(Store<T>& store, const Array<NodeRecord<T>>& nodes, std::span<const Feed<T>> feeds) {
+    store.time = store.batch = 0;
+    for (auto& x : store.tokens) x.fed = false;
+    for (auto& s : store.seqs) s.fed = false;
+    for (const auto& f : feeds) {
+        if (f.seq.id >= 0 || f.values) {
+            take_shape(store, nodes, f.seq, f.block, f.values, &NodeRecord<T>::input_seqs);
+            std::copy_n(f.values, store.rows() * f.seq.width, store[f.seq].value);
+        } else if (f.tokens.id >= 0 || f.block.data) {  // neither: an argument that was omitted
+            take_shape(store, nodes, f.tokens, f.block, f.block.data, &NodeRecord<T>::input_tokens);
+            TokensRecord& x = store[f.tokens];
+            for (Index r = 0; r < store.rows(); ++r) {
+                const Token v = f.block.data[r];
+                if (v < 0 ? (v != not_predicted || x.read_by_node) : v >= x.vocabulary)
+                    throw DataError("forward: input '", x.name, "' holds token ", v, " at step ",
+                                    r / store.batch, ", column ", r % store.batch, "; expected 0 to ",
+                                    x.vocabulary - 1,
+                                    x.read_by_node ? "" : ", or -1 where nothing is predicted");
+                x.value[r] = v;
+            }
         }
     }
-
-    // Sets T and B of the pass by its first input. A slip in the others would go unnoticed: an input that is given twice
-    // or that no node reads.
-    template <class H> void take_shape(const H& handle, const Feed<T>& f, const void* data,
-                                       std::vector<int> NodeRecord<T>::*inputs) {
-        store_.require_own(handle, "forward");
-        auto& input = store_[handle];
-        const bool read = std::ranges::any_of(nodes_, [&](const auto& n) {
-            return std::ranges::find(n.*inputs, handle.id) != (n.*inputs).end();
-        });
-        bool is_input = true;
-        if constexpr (std::is_same_v<H, Seq<T>>) is_input = input.node < 0;
-        if (input.fed || !read || !is_input)
-            throw UsageError("forward: '", input.name, "' is given twice, is no input, or no node reads it");
-        const Index time = f.block.time, batch = f.block.batch;
-        const auto [most_time, most_batch] = store_.capacity;
-        const bool first = store_.time == 0;
-        if (!data || time < 1 || batch < 1 || time > most_time || batch > most_batch ||
-            (!first && (store_.time != time || store_.batch != batch)))
-            throw UsageError("forward: input '", input.name, "' has ", time, " steps and ", batch, " columns",
-                             data ? "" : " and no data", "; expected as many as the others, at most ",
-                             most_time, " and ", most_batch);
-        store_.time = time, store_.batch = batch;
-        input.fed = true;
-    }
-
-    Store<T>& store_;
-    const Array<NodeRecord<T>>& nodes_;
-};
+    if (store.batch > store.columns_in_batch() - store.first_column)
+        throw UsageError("forward: ", store.batch, " columns from column ", store.first_column,
+                         " on exceed the batch of ", store.all_columns, " columns set by shard()");
+}
 
 }  // namespace graph
 }}  // namespace isogloss

@@ -18,7 +18,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 template <class T> class Runner {
 public:
     Runner(Store<T>& store, Array<NodeRecord<T>>& nodes)
-        : store_(store), nodes_(nodes), blame_(store, nodes), inputs_(store, nodes) {}
+        : store_(store), nodes_(nodes), blame_(store, nodes) {}
 
     bool checking = false;
     const Blame<T>& blame() const { return blame_; }
@@ -51,7 +51,7 @@ public:
         last_ = failed_pass;  // also if there is no memory for the pass
         const Scope scope(store_);
         store_.forward_pass = store_.pass;
-        inputs_.take(feeds);
+        take_inputs(store_, nodes_, feeds);
         find_needed(last);
         training_ = store_.training;
         const std::uint64_t before = store_.step;
@@ -259,7 +259,6 @@ private:
     Store<T>& store_;
     Array<NodeRecord<T>>& nodes_;
     Blame<T> blame_;
-    Inputs<T> inputs_;
     bool training_ = true;  // of the last forward pass
     static constexpr int failed_pass = -2;
     int last_ = failed_pass;  // the last node of the last forward pass; -1 if that was to an input

@@ -12,23 +12,17 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 
 /// Whether a name matches a pattern in which '*' stands for any run of characters.
 inline bool matches(std::string_view pattern, std::string_view name) {
-    std::size_t p = 0, n = 0, star = std::string_view::npos, resume = 0;
-    while (n < name.size()) {
-        if (p < pattern.size() && pattern[p] == '*') {
-            star = p++;
-            resume = n;
-        } else if (p < pattern.size() && pattern[p] == name[n]) {
-            ++p;
-            ++n;
-        } else if (star != std::string_view::npos) {
-            p = star + 1;
-            n = ++resume;
-        } else {
-            return false;
-        }
+    std::size_t star = pattern.find('*');
+    if (star == std::string_view::npos) return pattern == name;
+    if (!name.starts_with(pattern.substr(0, star))) return false;
+    for (std::size_t place = 0; place != std::string_view::npos;) {
+        name.remove_prefix(place + star);
+        pattern.remove_prefix(star + 1);
+        star = pattern.find('*');
+        if (star == std::string_view::npos) return name.ends_with(pattern);
+        place = name.find(pattern.substr(0, star));  // of what follows a '*' the first one is as good as any
     }
-    while (p < pattern.size() && pattern[p] == '*') ++p;
-    return p == pattern.size();
+    return false;
 }
 
 /// Calls f(pattern) for each part of a list with commas, without the spaces around it; once for an empty list.

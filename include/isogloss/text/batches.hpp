@@ -125,16 +125,12 @@ public:
     /// Iterates over the batches. Refers to the object it comes from, which must not be moved.
     class Iterator {
     public:
-        using iterator_concept = std::input_iterator_tag;
-        using iterator_category = std::input_iterator_tag;
         using value_type = Batch;
         using difference_type = Index;
-        using pointer = const Batch*;
-        using reference = const Batch&;
 
         Iterator() = default;
-        reference operator*() const { return range_->batch_; }
-        pointer operator->() const { return &range_->batch_; }
+        const Batch& operator*() const { return range_->batch_; }
+        const Batch* operator->() const { return &range_->batch_; }
         Iterator& operator++() {
             range_->advance();
             return *this;
