@@ -5,4 +5,3 @@
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/token_file.hpp>
 #include <isogloss/text/vocabulary.hpp>
-#include <isogloss/text/vocabulary_builder.hpp>

@@ -9,7 +9,6 @@
 #include <isogloss/file/input_file.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
-#include <isogloss/text/vocabulary_builder.hpp>
 #include <isogloss/text/words.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
@@ -25,7 +24,120 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace text {
 
+/// What a token stands for.
+enum class Level {
+    word,      ///< runs of bytes between ASCII white space
+    character  ///< Unicode code points, spaces included
+};
+
+/// How a vocabulary is built.
+struct VocabularyOptions {
+    Level level = Level::word;   ///< words or characters
+    std::int64_t min_count = 1;  ///< types that occur fewer times are dropped; ≥ 1 (1: none)
+    Index max_size = 0;          ///< most types kept, `unk` and `eos` included; 0: no limit
+    bool eos_per_line = true;    ///< each line end is a token
+    std::string unk = "<unk>";   ///< type of everything dropped or never seen; "": none
+    bool add_unk = true;         ///< include `unk` even if nothing is dropped and the text lacks it
+    std::string eos = {};        ///< type of a line end; "": "<eos>" for words, "\n" for characters
+    Index max_line_bytes = Index{1} << 24;  ///< longest line accepted, bytes ≥ 1 (16 MiB)
+};
+
 namespace detail {
+
+/// The options with the default spelling of a line end filled in. Throws DataError, prefixed with
+/// `where`, for spellings of `unk` and `eos` that are equal or that no text can contain.
+inline VocabularyOptions with_spellings(VocabularyOptions options, const std::string& where) {
+    if (options.eos.empty()) options.eos = options.level == Level::word ? "<eos>" : "\n";
+    for (const std::string& name : {options.unk, options.eos})
+        if (options.unk == options.eos || bad_byte(name) ||
+            (options.level == Level::word && std::ranges::any_of(name, detail::is_space)))
+            throw DataError(where, ": found ", in_quotes(options.unk), " for unknown words and ",
+                            in_quotes(options.eos),
+                            " for line ends, expected two different words of valid UTF-8");
+    return options;
+}
+
+/// Distinct words or characters of texts, in order of first occurrence, and how often each occurs.
+struct TypeCounts {
+    VocabularyOptions options;
+    WordIndex index = {};
+    std::vector<std::int64_t> counts = {};
+    std::string sources = {};  ///< names of the texts
+
+    explicit TypeCounts(const VocabularyOptions& given)
+        : options(with_spellings(given, "vocabulary options")) {
+        require<DataError>("vocabulary options", "min_count", options.min_count, 1);
+        const Index specials = (options.unk.empty() ? 0 : 1) + (options.eos_per_line ? 1 : 0);
+        if (options.max_size != 0)
+            require<DataError>("vocabulary options", "max_size", options.max_size, specials + 1);
+    }
+
+    /// Counts every remaining line.
+    void add(file::LineReader& lines) {
+        const auto take = [&](std::string_view word) {
+            const Token t = index.insert(word);
+            if (t == std::ssize(counts)) counts.push_back(0);
+            ++counts[t];
+        };
+        for (std::string_view line; lines.next(line);) {
+            if (options.level == Level::word) for_each_word(line, take);
+            else for_each_character(line, take);
+            if (options.eos_per_line) take(options.eos);
+        }
+        if (lines.line() == 0)
+            throw DataError(lines.name(), ": the text is empty; expected at least one line");
+        sources += (sources.empty() ? "" : ", ") + lines.name();
+    }
+
+    /// The words to keep and their counts, in the order of a Vocabulary.
+    std::pair<std::vector<std::string>, std::vector<std::int64_t>> kept() const {
+        struct Type {
+            std::int64_t count;
+            Index first;
+            std::string_view word;
+        };
+        const auto by_count = [](const Type& a, const Type& b) {
+            return a.count != b.count ? a.count > b.count : a.first < b.first;
+        };
+        const std::string who = "vocabulary of " + (sources.empty() ? "no text" : sources);
+        if (counts.empty()) throw DataError(who, ": there are no words");
+        const Token unk = options.unk.empty() ? -1 : index.find(options.unk);
+        const Token eos = options.eos_per_line ? index.find(options.eos) : -1;
+        const auto type = [&](Token t) { return Type{counts[t], t, index[t]}; };
+        std::vector<Type> types;
+        for (Token t = 0; t < index.size(); ++t)
+            if (t != unk && t != eos) types.push_back(type(t));
+        std::sort(types.begin(), types.end(), by_count);
+
+        const auto frequent =
+            std::ranges::count_if(types, [&](const Type& one) { return one.count >= options.min_count; });
+        const auto room = [&](bool with_unk) {
+            const Index limit = options.max_size - (eos >= 0 ? 1 : 0) - (with_unk ? 1 : 0);
+            return options.max_size == 0 ? Index{frequent} : std::min(Index{frequent}, limit);
+        };
+        bool with_unk = unk >= 0 || (options.add_unk && !options.unk.empty());
+        if (room(with_unk) < std::ssize(types)) {
+            if (options.unk.empty())
+                throw DataError(who, ": types are left out, and the option unk names none to stand for them");
+            with_unk = true;
+        }
+        if (frequent == 0 && !types.empty())
+            throw DataError(who, ": no type occurs ", options.min_count, " times or more; lower min_count");
+        Type rest{0, index.size(), options.unk};  // first where the first that it stands for is
+        const auto leave = [&](const Type& one) {
+            rest = {rest.count + one.count, std::min(rest.first, one.first), rest.word};
+        };
+        if (unk >= 0) leave(type(unk));
+        for (const Index most = room(with_unk); std::ssize(types) > most; types.pop_back())
+            leave(types.back());
+        if (eos >= 0) types.push_back(type(eos));
+        if (with_unk) types.push_back(rest);
+        std::sort(types.begin(), types.end(), by_count);
+        std::pair<std::vector<std::string>, std::vector<std::int64_t>> all;
+        for (const Type& one : types) all.first.emplace_back(one.word), all.second.push_back(one.count);
+        return all;
+    }
+};
 
 /// The number in `digits`; -1 if there is none.
 inline std::int64_t number_in(std::string_view digits) {
@@ -61,7 +173,9 @@ inline std::string unescaped(std::string_view spelling) {
 ///          text; `eos` likewise counts the lines. A type that never occurs (`unk` of a text without
 ///          unknown words) comes last.
 /// Words    separated by ASCII white space, otherwise unchanged: no case folding, no splitting.
-/// Options  see VocabularyOptions.
+/// Options  see VocabularyOptions. `unk` and `eos` are always kept; of the others those with min_count or more, and of
+///          these the most frequent, up to max_size in all. `unk` comes of the text, of dropped types, or of add_unk; its
+///          first occurrence is that of the earliest type it replaces.
 /// Errors   DataError with file and line for invalid text (see LineReader), for an empty text, for conflicting
 ///          options; FileError for files that cannot be read.
 ///
@@ -72,12 +186,6 @@ class Vocabulary {
 public:
     /// An empty vocabulary: no types, no `unk`.
     Vocabulary() = default;
-    /// The types that a VocabularyBuilder has counted and kept; throws as its `types`.
-    explicit Vocabulary(const VocabularyBuilder& builder) {
-        const CountedTypes kept = builder.types();
-        *this = from_words(kept.words, kept.counts, builder.options());
-    }
-
     /// Counts the types of one file in a streaming pass: memory grows with the types, not with the text.
     static Vocabulary from_file(const std::string& path, const VocabularyOptions& options = {}) {
         return from_files({path}, options);
@@ -85,20 +193,20 @@ public:
     /// Counts the types of several files, one after the other; the last line of each ends with its file.
     static Vocabulary from_files(const std::vector<std::string>& paths,
                                  const VocabularyOptions& options = {}) {
-        VocabularyBuilder builder(options);
+        detail::TypeCounts counted(options);
         for (const std::string& path : paths) {
             file::LineReader lines(path, {.max_line_bytes = options.max_line_bytes});
-            builder.add(lines);
+            counted.add(lines);
         }
-        return Vocabulary(builder);
+        return of_kept(counted);
     }
     /// Counts the types of a stream; `name` denotes it in messages.
     static Vocabulary from_stream(std::istream& in, const std::string& name,
                                   const VocabularyOptions& options = {}) {
-        VocabularyBuilder builder(options);
+        detail::TypeCounts counted(options);
         file::LineReader lines(in, name, {.max_line_bytes = options.max_line_bytes});
-        builder.add(lines);
-        return Vocabulary(builder);
+        counted.add(lines);
+        return of_kept(counted);
     }
     /// Takes a list of distinct words as types 0, 1, … in the order given; `counts` has the same length, or is
     /// empty for counts of 0. Of the options, level, eos_per_line, unk and eos apply; `unk` exists if listed.
@@ -261,6 +369,10 @@ public:
     }
 
 private:
+    static Vocabulary of_kept(const detail::TypeCounts& counted) {
+        const auto [words, counts] = counted.kept();
+        return from_words(words, counts, counted.options);
+    }
     // Adds one type. Refuses a word that no text can contain and a duplicate.
     void append(std::string_view word, std::int64_t count, const std::string& where) {
         const bool words = options_.level == Level::word,

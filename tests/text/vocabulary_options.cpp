@@ -67,12 +67,6 @@ TEST_CASE("Several texts are counted as one", "[text][vocabulary]") {
     const auto a = put(scratch / "a.txt", "x y\n"), b = put(scratch / "b.txt", "y z"),
                both = put(scratch / "ab.txt", "x y\ny z\n");
     REQUIRE(Vocabulary::from_files({a, b}) == Vocabulary::from_file(both));
-    VocabularyBuilder builder;
-    file::LineReader first(a), second(b);
-    builder.add(first);
-    REQUIRE(Vocabulary(builder) == Vocabulary::from_file(a));
-    builder.add(second);
-    REQUIRE(Vocabulary(builder) == Vocabulary::from_file(both));
 }
 
 TEST_CASE("Texts that give no vocabulary are refused", "[text][vocabulary]") {
