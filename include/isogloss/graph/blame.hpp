@@ -31,7 +31,10 @@ public:
 
     /// What was not finite before the pass computed anything, and what to do about it; `otherwise` if all was finite.
     std::string not_finite_before(std::string_view otherwise) const {
-        if (std::string cause = not_finite_input(); !cause.empty()) return cause;
+        for (const auto& s : store_.seqs) {
+            const Index n = s.fed ? store_.rows() * s.width : 0, bad = kernel::first_non_finite(n, s.value);
+            if (bad != n) return message("The input", place(s, s.value, bad), ": check the data given.");
+        }
         for (const auto& p : store_.parameters)
             if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
                 return message("The weight '", p.name, "' is ", p.value[bad], " at row ", bad / p.cols,
@@ -90,13 +93,6 @@ private:
     std::string place(const SeqRecord<T>& s, const T* data, Index bad) const {
         return message(" '", s.name, "' is ", data[bad], " at step ", bad / s.width / store_.batch,
                        ", batch row ", bad / s.width % store_.batch, ", unit ", bad % s.width);
-    }
-    std::string not_finite_input() const {
-        for (const auto& s : store_.seqs) {
-            const Index n = s.fed ? store_.rows() * s.width : 0, bad = kernel::first_non_finite(n, s.value);
-            if (bad != n) return message("The input", place(s, s.value, bad), ": check the data given.");
-        }
-        return {};
     }
     void check(const SeqRecord<T>& s, const T* data, int node, const char* what) const {
         const Index n = store_.rows() * s.width, bad = kernel::first_non_finite(n, data);
