@@ -99,7 +99,7 @@ TEST_CASE("Shards of sequences are consecutive and have about as many symbols ea
 TEST_CASE("Ranks that share a hidden Markov model say what is wrong", "[distributed][hmm]") {
     const auto sequences = texts(8);
     REQUIRE_THROWS_MATCHES(ThreadGroup::run(3, [&](auto& ranks) { train(ranks, 2, sequences); }), UsageError,
-                           says("3 ranks for 2 shards", "fewer ranks"));
+                           says("found shards = 2", "expected 3"));
     auto wrong = sequences;
     wrong.back().push_back(6);
     REQUIRE_THROWS_MATCHES(ThreadGroup::run(2, [&](auto& ranks) { train(ranks, 2, wrong); }), DataError,
