@@ -107,7 +107,7 @@ TEMPLATE_TEST_CASE("A system comes back from a file as it was, bit by bit", "[ld
     CHECK(load_lds<TestType>(place / "model").notes == it.notes);
 
     using Other = std::conditional_t<std::is_same_v<TestType, float>, double, float>;
-    REQUIRE_THROWS_MATCHES(load_lds<Other>(place / "model"), FileError, says("'C'", "type"));
+    REQUIRE_THROWS_MATCHES(load_lds<Other>(place / "model"), FileError, says("'C'", "F32", "F64"));
 }
 
 TEST_CASE("A system is held against the file before anything of its size is allocated",
