@@ -34,7 +34,6 @@ template <class T> struct EdgeRecord {
     Seq<T> activity, potential, started;  ///< a, V, and a flag: 1 from the first step after a reset
     Tokens tokens;                        ///< symbols that select the row
     Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol; tau is then one row for all
-    Units<T> rows = {};  ///< in place of tokens and tau: rows of weights computed from a sequence
 };
 
 /// A random directed graph: each unit has d distinct targets, one of them itself. Edges are listed by target,

@@ -243,7 +243,6 @@ private:
         s.open(V);
         started = s.recurrent("started", 1);
         record = {s.name(), std::move(record.edges), a, V, started, x, tau, rho, start};
-        if (rows) record.rows = *rows;
         s.publish(record);
         return a;
     }

@@ -3,6 +3,7 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/riemannian/edge_metric.hpp>
+#include <isogloss/update/riemannian/start_metric.hpp>
 
 #include "catch.hpp"
 #include "graphs.hpp"
@@ -43,10 +44,14 @@ template <class T, template <class> class Node> void agrees(bool full, bool rbpm
     const bool gated = record.rho.id < 0;
     EdgeMetric<T> metric(store, n.g.parameters("net.*"), record, rbpm ? UnitModulus::rbpm : UnitModulus::ruop,
                          full ? MetricForm::full : MetricForm::quasi_diagonal);
-    metric.add(1);
-    metric.clear(0);
-    metric.add(0.75);
-    metric.add(0.25);
+    StartMetric<T> starts(store, n.g.parameters("net.*"), record,
+                          rbpm ? UnitModulus::rbpm : UnitModulus::ruop);
+    for (Metric<T>* one : {static_cast<Metric<T>*>(&metric), static_cast<Metric<T>*>(&starts)}) {
+        one->add(1);
+        one->clear(0);
+        one->add(0.75);
+        one->add(0.25);
+    }
     const auto close = [](T found, double expected, double scale) {
         return std::abs(double(found) - expected) <=
                (sizeof(T) == 4 ? 2e-5 : 1e-13) * (std::abs(expected) + scale);
@@ -90,7 +95,7 @@ template <class T, template <class> class Node> void agrees(bool full, bool rbpm
             const double B = store.adjoint(record.potential.id, rbpm, -1)[b * n.units + j];
             sum += rbpm ? B : B * B;
         }
-        REQUIRE(close(metric.start[std::size_t(j)], sum, sum));
+        REQUIRE(close(starts.sums[std::size_t(j)], sum, sum));
     }
     REQUIRE(metric.m00[std::size_t(3 * n.units)] == T(0));  // never seen
 }

@@ -256,3 +256,70 @@ TEST_CASE("A metric that is not finite is refused, and starts anew", "[riemannia
     update.give_sums(std::span<const float>(sums));
     CHECK(update.step() > 0);
 }
+
+TEMPLATE_TEST_CASE("Recurrent cells and heads learn by their metrics", "[riemannian][update]", Rnn<float>,
+                   Lstm<float>, Gru<float>) {
+    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
+    const double keep = 0.9;
+    Graph<float> g({.time = 8, .batch = 4});
+    const auto x = g.tokens("x", 5), y = g.tokens("y", 5);
+    const auto e = g.add<Embedding>("embed", {}, x, g.weight("E", 5, 4, normal(1)));
+    Seq<float> h;
+    const auto scheme = DropoutScheme::gal;
+    if constexpr (std::is_same_v<TestType, Rnn<float>>)
+        h = g.add<Rnn>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    else if constexpr (std::is_same_v<TestType, Lstm<float>>)
+        h = g.add<Lstm>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    else h = g.add<Gru>("cell", {.units = 6, .keep = keep, .scheme = scheme}, e);
+    const auto l = g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 5}, h), y);
+    Riemannian<float> cell(g, "cell.*",
+                           {.modulus = modulus, .rate = 0.02, .damping = 0.1, .every = 2, .clip = 1}),
+        head(g, "out.*", {.modulus = modulus, .rate = 0.05, .damping = 0.1, .clip = 1});
+    std::vector<Token> in, out;
+    for (Index r = 0; r < 32; ++r) in.push_back(static_cast<Token>((r * r + r / 4) % 5));
+    for (Index r = 0; r < 32; ++r)
+        out.push_back(static_cast<Token>(r < 4 ? 0 : (in[std::size_t(r)] + in[std::size_t(r - 4)]) % 5));
+    double first = 0, last = 0;
+    for (int k = 0; k < 300; ++k) {
+        g.reset();
+        const double loss = g.forward(l, {x, {in.data(), 8, 4}}, {y, {out.data(), 8, 4}});
+        if (k < 10) first += loss;
+        if (k >= 290) last += loss;
+        g.backward(l);
+        if (cell.wants_modulus()) g.template backward<Modulus>(l);
+        cell.step(), head.step();
+        g.parameters("E").clear_gradients();
+    }
+    REQUIRE(last < 0.6 * first);
+}
+
+TEST_CASE("Where a gradient goes to 0 the floor holds the steps of RUOP", "[riemannian][update]") {
+    // Φ = (∂l/∂z)²: without a floor a gradient a million times as small takes a step a million times as long.
+    const auto longest = [&](double scale, double floor) {
+        Map<> m;
+        for (double& w : m.weights) w *= scale;
+        Riemannian<double> update(m.g, "map.*", {.rate = 1, .floor = floor, .divisor = Divisor::none});
+        m.backward();
+        const Numbers G = gradient(m.g, "map.W");
+        update.step();
+        double step = 0, steepest = 0;
+        for (const double v : update.direction(0)) step = std::max(step, std::abs(v));
+        for (const double v : G) steepest = std::max(steepest, std::abs(v));
+        return step;
+    };
+    REQUIRE(longest(1e-6, 0) == Approx(1e6 * longest(1, 0)).epsilon(1e-6));
+    REQUIRE(longest(1e-6, 1e-5) < 1e-3 * longest(1e-6, 0));
+    REQUIRE(longest(1e-6, 1e-5) < 1);
+}
+
+TEMPLATE_TEST_CASE("A step to infinite weights is refused by metrics, too", "[riemannian][update][errors]",
+                   float, double) {
+    Map<TestType> m;
+    Riemannian<TestType> update(m.g, "map.*", {.rate = double(std::numeric_limits<TestType>::max())});
+    m.backward();
+    const Numbers before = flat(m.g.value(m.g.weight("map.W")));
+    REQUIRE_THROWS_MATCHES(update.step(), NumericError, says("'map."));
+    REQUIRE(flat(m.g.value(m.g.weight("map.W"))) == before);
+    update.rate(0.01);
+    REQUIRE(update.step() > 0);
+}

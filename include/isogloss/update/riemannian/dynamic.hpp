@@ -26,10 +26,9 @@ struct RiemannianDynamicOptions {
 ///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)           G_j = Σ z ∂l/∂z_j / d over the segment
 ///
 /// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate (under DynamicRule::sgd λ
-/// stands for min(1, λ R)), as is the update of all other parameters: tables, tied or not, head biases, networks on
-/// sparse graphs, whose rows of weights are no units, weights that several layers share, and those with rows held at
-/// norm 1. The differences from
-/// DynamicRule::rms are M, a mean over positions, in place of the root of a mean over passes, and the coupling of
+/// stands for min(1, λ R)), as is the update of all other parameters: tables, tied or not, head biases, what
+/// networks on sparse graphs select by symbols, weights that several layers share, and those with rows held at norm 1.
+/// The differences from DynamicRule::rms are M, a mean over positions, in place of the root of a mean over passes, and the coupling of
 /// each weight with the bias of its unit, which makes the step invariant when an input is shifted.
 ///
 /// The changes are temporary, as with DynamicUpdate. It is a DynamicStep of evaluate_dynamically(), and
@@ -105,7 +104,6 @@ private:
                 units.push_back(&store[w]);
         };
         for (const auto& u : store.units) {
-            if (detail::are_of_network(store, u)) continue;
             take(u.bias);
             for (const auto& s : u.sources) take(s.weight);
         }

@@ -9,7 +9,7 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// The metric of transition weights and start values of Glnn, Gnn and SparseRnn. For each unit j and symbol
+/// The metric of transition weights of Glnn, Gnn and SparseRnn that are selected by symbols. For each unit j and symbol
 /// x, over the inputs i, k of j (including the always-on 0), with sums over t with x_t = x,
 ///
 ///     G_i = Σ a_i^{t-1} B_j^t,   M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t
@@ -21,10 +21,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///                      Δ_0 = -G_0/M_00 - Σ_i (M_0i/M_00) Δ_i
 ///     diagonal         Δ_i = -G_i / M_ii
 ///
-/// and for a start value -B / (Φ + ε) at the start. B is the derivative of the loss, Φ = B² for
-/// RUOP, the modulus for RBPM. For start values the sums are over the columns that begin there: only passes in which
-/// some column begins contribute, and only these decay the sums; the first one counts in full. How ε is added is our
-/// reading of eq. (29).
+/// where B is the derivative of the loss, Φ = B² for RUOP, the modulus for RBPM.
 ///
 /// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
@@ -35,7 +32,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (23)-(28), (34)-(35).
 template <class T> class EdgeMetric final : public Metric<T> {
 public:
-    /// Throws UsageError when some of the network's parameters are not in `group`, or memory does not suffice.
+    /// Throws UsageError when some of these weights are not in `group`, or memory does not suffice.
     EdgeMetric(graph::Store<T>& store, const Parameters<T>& group, const EdgeRecord<T>& record,
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: '", record.name, "'"),
@@ -43,11 +40,10 @@ public:
           record_(record),
           edges_(record.edges),
           tau_(detail::place(store, group, record.tau)),
-          rho_(detail::place(store, group, record.rho)),
-          start_(detail::place(store, group, record.start)) {
-        if (tau_ < 0 || (start_ < 0 && store[record.start].is_trained()) || (!gated() && rho_ < 0))
+          rho_(detail::place(store, group, record.rho)) {
+        if (tau_ < 0 || (!gated() && rho_ < 0))
             throw UsageError("riemannian: the group lacks parameters of '", record.name,
-                             "', whose metric covers all but untrained start values; include them");
+                             "', whose metric covers all but start values; include them");
         const Index N = edges_.units, A = symbols();
         Index most = 0;
         at_.push_back(0);
@@ -60,7 +56,6 @@ public:
         this->take_sums(name("m00"), m00, A, N);
         this->take_sums(name("cross"), cross, A, edges_.count());
         this->take_sums(name("square"), square, gated() ? A : 1, at_.back());
-        this->take_sums(name("start"), start, 1, N);
         block_ = std::clamp<Index>(4096 / N / lanes * lanes, 4 * lanes, 128);
         for (auto* rows : {&gathered_, &activities_, &moduli_}) this->take(*rows, N, block_);
         this->take(scaled_, block_);
@@ -72,7 +67,6 @@ public:
 
     std::vector<T> m00, cross;  ///< M_00 [A, N]; M_0i [A, edges]
     std::vector<T> square;      ///< by unit: M_ii, or, if full, the lower triangle of M_ik, [A or 1, end]
-    std::vector<T> start;       ///< Φ_j of the start values, [N]
 
     /// Inputs of unit j.
     Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
@@ -80,20 +74,6 @@ public:
     const T* squares(Index symbol, Index j) const { return square.data() + symbol * at_.back() + at_[j]; }
     /// A
     Index symbols() const { return store_[record_.tokens].vocabulary; }
-
-    void clear(double keep) override {
-        for (auto* sums : {&m00, &cross, &square}) this->decay(*sums, keep);
-        if (keep == 0) this->decay(start, 0);
-        keep_ = keep;
-    }
-
-    bool due() const override {
-        const T* started = store_.value(record_.started.id, -1);
-        return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
-    }
-
-    /// Start values are averaged over the passes that begin a sequence.
-    bool additive() const override { return false; }
 
     void add(double weight) override {
         const bool rbpm = this->wants_modulus();
@@ -115,17 +95,12 @@ public:
                 add_block(x, padded);
                 r += count;
             }
-        if (due()) add_starts(c);
     }
 
     void direction(std::span<const typename Metric<T>::Slot> group, double scale,
                    const Damping& damping) override {
         const Index N = edges_.units, E = edges_.count();
         const T part = static_cast<T>(scale);
-        for (Index j = 0; j < N && start_ >= 0; ++j) {
-            const auto& [G, delta] = group[start_];
-            delta[j] = -detail::ratio(part * G[j], start[j] + damping.epsilon(start[j], 1));
-        }
         const typename Metric<T>::Slot tau = group[tau_];
         for (Index j = 0; j < N; ++j)
             if (!gated()) direction({j, 0, symbols()}, group[rho_], tau, part, damping);
@@ -152,18 +127,6 @@ private:
 
     template <class F> void gather(Index r, Index count, F&& row) {
         for (Index k = 0; k < count; ++k) row(position_[r + k], gathered_.data() + k * edges_.units);
-    }
-
-    void add_starts(T weight) {
-        const double keep = std::exchange(keep_, 1);
-        const bool known = std::any_of(start.begin(), start.end(), [](T v) { return v != 0; });
-        this->decay(start, keep);
-        if (!known && keep < 1) weight /= static_cast<T>(1 - keep);
-        const Index N = edges_.units;
-        const T* flow = store_.adjoint(record_.potential.id, this->wants_modulus(), -1);
-        for (Index b = 0; b < store_.batch; ++b)
-            if (!(store_.value(record_.started.id, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) start[j] += weight * this->modulus(flow[b * N + j]);
     }
 
     void add_block(Index symbol, Index count) {
@@ -286,8 +249,7 @@ private:
     using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const EdgeRecord<T>& record_;
     const Edges& edges_;
-    int tau_, rho_, start_;  // indices in the group
-    double keep_ = 1;        // factor of the start values' sums at the next add()
+    int tau_, rho_;          // indices in the group
     std::vector<Index> at_;  // where each unit's squares begin
     Index block_;            // positions at a time
     std::vector<T> gathered_, activities_, moduli_, scaled_;

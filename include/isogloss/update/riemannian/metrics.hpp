@@ -4,23 +4,16 @@
 #include <algorithm>
 #include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/softmax_fisher.hpp>
+#include <isogloss/update/riemannian/start_metric.hpp>
 #include <isogloss/update/riemannian/unit_metric.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace detail {
 
-/// Whether units are rows of weights of a network on a graph that is gated by a sequence: these have no metric.
-template <class T> bool are_of_network(const graph::Store<T>& store, const graph::UnitsRecord<T>& units) {
-    const auto networks = store.template all<EdgeRecord<T>>();
-    return std::any_of(networks.begin(), networks.end(), [&](const EdgeRecord<T>* e) {
-        return e->rows.id >= 0 && &store.units[std::size_t(e->rows.id)] == &units;
-    });
-}
-
 /// A metric for every layer of units (Linear, Rnn, Lstm, Gru, Rhn, …: every z = Σ a W + b), softmax head and
-/// network on a sparse graph that has parameters in `group`. Throws UsageError when one of them belongs to no
-/// units (a table that is looked up, a network on a graph that is gated by a sequence) or to several (a tied one): use
-/// another update for it. `targets` are what
-/// heads predict, `units` a factor of the absolute damping of each of their words, see SoftmaxFisher.
+/// network on a sparse graph that has parameters in `group`; transition weights that a sequence gates are those of a layer
+/// of units. Throws UsageError when one of them belongs to no units (a table that is looked up) or to several (a tied
+/// one): use another update for it. `targets` are what heads predict, `units` a factor of the absolute damping of each of
+/// their words, see SoftmaxFisher.
 template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group, UnitModulus modulus,
                                          MetricForm form, Tokens targets = {},
                                          const std::vector<double>& units = {}) {
@@ -36,11 +29,12 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
             if (const int k = detail::place(store, group, w); k >= 0) any = taken[k] = true;
         return any;
     };
-    for (const auto* e : store.template all<EdgeRecord<T>>())
-        if (e->rows.id < 0 && take({e->tau, e->rho, e->start}))
+    for (const auto* e : store.template all<EdgeRecord<T>>()) {
+        if (take({e->tau, e->rho}))
             metrics.push_back(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form));
+        if (take({e->start})) metrics.push_back(std::make_unique<StartMetric<T>>(store, group, *e, modulus));
+    }
     for (const auto& u : store.units) {
-        if (are_of_network(store, u)) continue;
         bool any = take({u.bias});
         for (const auto& s : u.sources) any |= take({s.weight});
         if (any) metrics.push_back(std::make_unique<UnitMetric<T>>(store, group, u, modulus, form));

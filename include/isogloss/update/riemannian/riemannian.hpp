@@ -85,13 +85,14 @@ public:
     ///     update.take_sums(numbers);     // raw, unweighted sums over the positions of the last passes
     ///     update.give_sums(total);       // for the next step
     ///
-    /// Throws UsageError for networks on sparse graphs, whose start values are averaged differently.
+    /// Throws UsageError for start values of networks on sparse graphs, which are averaged differently.
     Index sums() const {
         if (!refreshes()) return 0;
         Index n = 0;
         for (const auto& m : metrics_) {
             if (!m->additive())
-                throw UsageError("riemannian: a network on a sparse graph is trained with one shard");
+                throw UsageError("riemannian: found start values of a network on a sparse graph, which are ",
+                                 "averaged otherwise; freeze them, or train with one shard");
             for (const auto& s : m->sums()) n += std::ssize(*s.values);
         }
         return n;
