@@ -165,13 +165,3 @@ TEMPLATE_TEST_CASE("Units whose rows are held at norm 1 are updated as the rest"
     for (Index i = 0; i < W.rows; ++i)
         REQUIRE(kernel::sum_of_squares(W.cols, W.value + i * W.cols) == Approx(1).epsilon(1e-6));
 }
-
-TEST_CASE("Rows of weights of a network on a graph are no units", "[riemannian][dynamic]") {
-    Graph<double> g({.time = 4, .batch = 1});
-    const auto u = g.input("u", 2);
-    const auto y = g.tokens("y", 3);
-    const auto a = g.add<Glnn>("net", {.units = 4, .edges = 2}, u);
-    g.add<CrossEntropy>("loss", {}, g.add<Softmax>("out", {.vocabulary = 3}, a), y);
-    REQUIRE_THROWS_MATCHES(RiemannianDynamic<double>(g, g.parameters("net.*"), {}), UsageError,
-                           says("no weights of a layer of units"));
-}

@@ -71,9 +71,13 @@ template <class Number, template <class> class Node>
 std::map<std::string, Numbers> once(Columns<Number, Node>& n, UnitModulus modulus, MetricForm form) {
     EdgeMetric<Number> metric(graph::Inspect::store(n.g), n.g.parameters("net.*"), edge_record(n.g), modulus,
                               form);
-    metric.add(1 / double(T * B));
+    StartMetric<Number> start(graph::Inspect::store(n.g), n.g.parameters("net.*"), edge_record(n.g), modulus);
     std::map<std::string, Numbers> m;
-    for (const auto& s : metric.sums()) m[s.name].assign(s.values->begin(), s.values->end());
+    for (Metric<Number>* one :
+         {static_cast<Metric<Number>*>(&metric), static_cast<Metric<Number>*>(&start)}) {
+        one->add(1 / double(T * B));
+        for (const auto& s : one->sums()) m[s.name].assign(s.values->begin(), s.values->end());
+    }
     return m;
 }
 

@@ -153,7 +153,7 @@ TEST_CASE("Search steps refuse what they cannot work on", "[riemannian]") {
     n.g.parameter("cell.U").unit_rows = true;  // which a straight line leaves
     REQUIRE_THROWS_MATCHES(SearchStep<double>(n.g, "cell.*", {}), UsageError, says("'cell.U'", "norm 1"));
 
-    Net<Glnn> sparse(10);
+    Net<SparseRnn> sparse(10);
     REQUIRE_THROWS_MATCHES(SearchStep<double>(sparse.g, "net.tau", {}), UsageError,
                            says("'net'", "include them"));
 }
