@@ -11,7 +11,6 @@
 #include <isogloss/file/reader.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
-#include <isogloss/text/words.hpp>
 #include <isogloss/types.hpp>
 #include <isogloss/utf8.hpp>
 #include <isogloss/word_index.hpp>
@@ -66,6 +65,17 @@ inline std::optional<float> parse_float(std::string_view digits) {
     return value;
 }
 
+/// The parts of a line between spaces and tabs alone, as words may hold other control characters; a carriage return at
+/// its end is dropped.
+inline void split(std::string_view line, std::vector<std::string_view>& fields) {
+    fields.clear();
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    for (std::size_t begin, end = 0; (begin = line.find_first_not_of(" \t", end)) != line.npos;) {
+        end = std::min(line.find_first_of(" \t", begin), line.size());
+        fields.push_back(line.substr(begin, end - begin));
+    }
+}
+
 /// Reads a file of word vectors, whose format is given.
 class WordVectorReader {
 public:
@@ -117,8 +127,7 @@ private:
         const bool first = in_.position() == 0, ended = in_.until('\n', line_, most_line_bytes);
         if (line_.size() > most_line_bytes) refuse("a line is longer than ", most_line_bytes, " bytes");
         if (first && line_.starts_with(byte_order_mark)) line_.remove_prefix(byte_order_mark.size());
-        fields_.clear();
-        text::for_each_word(line_, [this](std::string_view field) { fields_.push_back(field); });
+        split(line_, fields_);
         ++lines_;
         return ended || !line_.empty();
     }
