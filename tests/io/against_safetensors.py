@@ -186,6 +186,9 @@ def main(program):
             assert refused, ("taken by isogloss, refused by the package", content)
         elif refused:
             reasons = [reason for reason, message in STRICTER.items() if re.search(message, ours)]
+            again = re.search(r"tensor '(\w+)'.*expected to begin at", ours)  # the second of a name lies where the first does
+            if again and content.count(f'"{again[1]}":'.encode()) > 1:
+                reasons.append("the name of a tensor twice")
             assert reasons, ("refused by isogloss alone", ours, content)
             stricter[reasons[0]] += 1
         else:

@@ -113,7 +113,7 @@ def not_a_number():
     place = tensor('hmm', 'state/best/transition').start
     craft('broken', header, data[:place] + struct.pack('<d', math.nan) + data[place + 8:])
     done = run('--load', 'broken', status=1)
-    assert 'hmm: row 0 of `transition` holds nan' in done.stderr and 'validation_bits' not in done.stdout, done
+    assert 'hmm: row 0 of `transition` sums to nan' in done.stderr and 'validation_bits' not in done.stdout, done
 
 
 def another_validation_text():
