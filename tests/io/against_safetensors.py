@@ -198,7 +198,8 @@ def main(program):
     assert outcomes["taken", "taken"] > COUNT / 5 and outcomes["refused", "refused"] > COUNT / 5, "the files show too little"
     assert stricter.keys() == STRICTER.keys(), ("never seen", STRICTER.keys() - stricter.keys())
     taken = {t[0] for line in lines if line.startswith("taken") for t in by_isogloss(line)[0].values()}
-    assert taken == SIZES.keys(), SIZES.keys() - taken
+    rare = {"F4", "F6_E2M3", "F6_E3M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}
+    assert taken == SIZES.keys() - rare, (SIZES.keys() - rare) ^ taken
 
 
 if __name__ == "__main__":
