@@ -81,14 +81,14 @@ def refusing(text):
 
 def closure(include, name):
     """The headers of the library that a header brings, itself among them."""
-    seen, todo = set(), [f"isogloss/{name}"]
-    while todo:
-        header = todo.pop()
+    seen, unread = set(), [f"isogloss/{name}"]
+    while unread:
+        header = unread.pop()
         if header not in seen:
             seen.add(header)
             text = (include / header).read_text(encoding="utf-8")
             text = re.sub(r"#ifdef ISOGLOSS_COMPILED\w*\n.*?#endif", "", text, flags=re.S)
-            todo += re.findall(r"#include <(isogloss/[^>]+)>", text)
+            unread += re.findall(r"#include <(isogloss/[^>]+)>", text)
     return seen
 
 

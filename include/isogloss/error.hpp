@@ -144,7 +144,10 @@ void require(std::string_view who, std::string_view option, V value,
         return;
     const bool limited = high.value < std::numeric_limits<V>::max();
     const std::string found = message(who, ": found ", option, " = ", detail::in_full(value), ", expected ");
-    if (limited && !low.exclusive && !high.exclusive) throw E(found, low.value, " to ", high.value);
+    if (limited && !low.exclusive && !high.exclusive) {
+        if (low.value == high.value) throw E(found, low.value);
+        throw E(found, low.value, " to ", high.value);
+    }
     throw E(found, std::is_floating_point_v<V> && !limited ? "a finite number " : "",
             low.exclusive                             ? "above "
             : limited || !std::is_floating_point_v<V> ? "at least "

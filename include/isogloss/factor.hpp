@@ -96,7 +96,7 @@ template <class T> Tensor<T, 2> orthonormal_columns(MatrixRef<const T> x, const 
     const Index m = x.height(), n = x.width();  // x may be a transpose
     if (n < 1 || m < n || !x.is_valid())
         throw UsageError(who, ": found a matrix [", m, ", ", n,
-                         "], expected at least one column, at least as many ", "rows, and memory");
+                         "], expected at least one column, as many rows, and memory");
     auto a = zeros<T>(m, n);
     for (Index i = 0; i < m; ++i)
         for (Index j = 0; j < n; ++j) a.data()[i * n + j] = x(i, j);

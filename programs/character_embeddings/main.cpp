@@ -186,10 +186,10 @@ void run(const Options& o) {
     const auto write_table = [&](ig::file::OutputFile& out) {
         out.write(ig::message(csv_header, '\n'));
         for (ig::Index v = 0; v < V; ++v)
-            out.write(ig::message(
-                files::csv_text(ig::shown(vocabulary.word(static_cast<ig::Token>(v)))), ',',
-                vocabulary.count(static_cast<ig::Token>(v)), ',', p.coordinates[std::size_t(2 * v)], ',',
-                p.coordinates[std::size_t(2 * v + 1)], '\n'));
+            out.write(ig::message(files::csv_text(ig::shown(vocabulary.word(static_cast<ig::Token>(v)))), ',',
+                                  vocabulary.count(static_cast<ig::Token>(v)), ',',
+                                  p.coordinates[std::size_t(2 * v)], ',',
+                                  p.coordinates[std::size_t(2 * v + 1)], '\n'));
     };
     if (!o.csv.empty()) ig::file::write_atomically(o.csv, write_table);
     if (!o.svg.empty()) draw(o, vocabulary, p);

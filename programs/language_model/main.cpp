@@ -111,8 +111,7 @@ int work(int argc, char** argv) {
     lm::EvaluateOptions e;
     auto* evaluate = add(app, "evaluate", "Perplexity of a text", e);
     lm::TuneOptions u;
-    auto* tune =
-        add(app, "tune", "Find the best cache, --dynamic or temperature on a validation text", u);
+    auto* tune = add(app, "tune", "Find the best cache, --dynamic or temperature on a validation text", u);
     lm::SampleOptions s;
     auto* sample = add(app, "sample", "Write a text", s);
     lm::CompleteOptions f;

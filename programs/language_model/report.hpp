@@ -2,8 +2,8 @@
 #pragma once
 
 #include <iostream>
-#include <isogloss/file/checksum.hpp>
 #include <isogloss/evaluation/perplexity.hpp>
+#include <isogloss/file/checksum.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <string>
 

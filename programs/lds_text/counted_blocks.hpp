@@ -17,6 +17,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -139,14 +140,17 @@ public:
         std::error_code error;
         for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
             const std::string name = entry.path().filename();
-            if (!name.starts_with("block-") && !name.starts_with("sum-")) continue;
-            File& file = found.emplace_back(File{entry.path()});
+            File file{entry.path()};
             std::array<char, 17> text{};
-            int end = 0;
+            int end = 0, number = 0;
             std::sscanf(name.c_str(), "block-%td-%td-%16[0-9a-f].counts%n", &file.first, &file.last,
                         text.data(), &end);
-            if (end != std::ssize(name)) file.first = -1;
+            if (end == 0) std::sscanf(name.c_str(), "sum-%d%n", &number, &end);
+            const std::string_view rest = std::string_view(name).substr(static_cast<std::size_t>(end));
+            if (end == 0 || !(rest.empty() || rest.starts_with(".isogloss-part-"))) continue;
+            if (!rest.empty()) file.first = -1;
             file.text = text.data();
+            found.push_back(std::move(file));
         }
         if (error) throw ig::FileError("cannot read the folder '", folder, "': ", error.message());
         std::ranges::sort(found, {}, &File::first);

@@ -108,7 +108,8 @@ TEST_CASE("Counts that know their words are saved with no others", "[counts][fil
     const TemporaryDirectory place;
     LagCounts counts(6, {.lags = 1, .vocabulary_checksum = six_words().checksum()});
     const auto others = text::Vocabulary::from_words({"u", "v", "w", "x", "y", "<eos>"});
-    REQUIRE_THROWS_MATCHES(save_counts(place / "f", counts, others), UsageError, says("of another vocabulary"));
+    REQUIRE_THROWS_MATCHES(save_counts(place / "f", counts, others), UsageError,
+                           says("of another vocabulary"));
     save_counts(place / "f", counts, six_words());
     CHECK(load_counts(place / "f").counts.options().vocabulary_checksum == six_words().checksum());
 }

@@ -177,7 +177,8 @@ TEST_CASE("Blocks of another text are refused, and other files stay", "[programs
     const auto options = tight(v, {.lags = 3});
     counted(place / "spill", v, text, options);
     const std::size_t blocks = CountedBlocks::files(place / "spill").size();
-    put(place / "spill/notes", "of somebody");
+    for (const char* name : {"spill/notes", "spill/block-notes", "spill/sum-1.txt"})
+        put(place / name, "of somebody");
     put(place / "spill/block-0-5-00.counts.isogloss-part-12-0", "left by a killed program");
     for (const std::size_t at : {std::size_t{0}, std::size_t{9000}, std::size_t{19999}}) {
         auto changed = text;
@@ -189,7 +190,8 @@ TEST_CASE("Blocks of another text are refused, and other files stay", "[programs
                            says("the first 19999 tokens"));
     CHECK(CountedBlocks::files(place / "spill").size() == blocks);
     CountedBlocks::remove(place / "spill");
-    CHECK(contents(place / "spill/notes") == "of somebody");
+    for (const char* name : {"spill/notes", "spill/block-notes", "spill/sum-1.txt"})
+        CHECK(contents(place / name) == "of somebody");
     REQUIRE_THROWS_MATCHES(CountedBlocks(v, place / "none/spill", options), FileError,
                            says("cannot create the folder"));
 }

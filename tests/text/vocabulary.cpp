@@ -6,17 +6,12 @@
 
 #include "catch.hpp"
 #include "io/files.hpp"
+#include "text/vocabulary_of.hpp"
 
 using namespace isogloss;
 using namespace isogloss::text;
 
 namespace {
-Vocabulary vocabulary_of(const std::string& text, const VocabularyOptions& options = {}) {
-    std::istringstream in(text);
-    return Vocabulary::from_stream(in, "memory", options);
-}
-using Strings = std::vector<std::string>;
-using Counts = std::vector<std::int64_t>;
 using Stream = std::vector<Token>;
 }  // namespace
 

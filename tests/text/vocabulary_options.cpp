@@ -1,21 +1,15 @@
 #include <isogloss/text/vocabulary.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
 #include "io/files.hpp"
+#include "text/vocabulary_of.hpp"
 
 using namespace isogloss;
 using namespace isogloss::text;
 
 namespace {
-Vocabulary vocabulary_of(const std::string& text, const VocabularyOptions& options = {}) {
-    std::istringstream in(text);
-    return Vocabulary::from_stream(in, "memory", options);
-}
-using Strings = std::vector<std::string>;
-using Counts = std::vector<std::int64_t>;
 const std::string example = "d c b a d\nc b d\nc d\n";  // d 4, c 3, <eos> 3, b 2, a 1
 }  // namespace
 

@@ -107,8 +107,7 @@ private:
     ArrayView<const Token> text_;
     Index first_, last_, from_;
     Array<std::uint32_t> starts_, places_;
-    Array<std::uint16_t>
-        reach_;  // for each position, the largest lag at which it counts as the earlier token
+    Array<std::uint16_t> reach_;  // for each position, the largest lag at which it counts as earlier token
 };
 
 }}}  // namespace isogloss::counts

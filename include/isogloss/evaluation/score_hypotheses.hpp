@@ -131,8 +131,7 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
             if (end == begin || !std::ranges::equal(texts[end], texts[end - 1]))
                 if (++different > most_columns) break;
         g.reset();
-        std::size_t depth =
-            1;  // tokens that the texts of a column share, of which all but the last have been read
+        std::size_t depth = 1;  // tokens that the texts of a column share; all but the last have been read
         auto columns = detail::branches(texts, {{begin, end, 0}}, depth);
         while (!columns.empty()) {
             const std::size_t steps = detail::steps_of_pass(texts, columns, depth, most_steps);

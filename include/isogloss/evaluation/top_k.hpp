@@ -31,27 +31,36 @@ template <class T> std::vector<Candidate> top_k(Index vocabulary, const T* log_p
     return best;
 }
 
+namespace detail {
+
+/// The candidates for `columns` columns from `first` on, after the last step of the last pass.
+template <class T> std::vector<std::vector<Candidate>> top_of_columns(Graph<T>& g, Logits<T> o, Index k,
+                                                                      Index first, Index columns) {
+    const Index V = o.vocabulary, rows = graph::Inspect::store(g).rows(), B = graph::Inspect::store(g).batch;
+    auto log_p = within_memory("top_k", bytes_of("top_k", {columns, V}, sizeof(T)),
+                               [&] { return std::vector<T>(static_cast<std::size_t>(columns * V)); });
+    g.head(o).log_probabilities(rows - B + first, {log_p.data(), columns, V});
+    std::vector<std::vector<Candidate>> best;
+    for (Index b = 0; b < columns; ++b) best.push_back(top_k(V, log_p.data() + b * V, k));
+    return best;
+}
+
+}  // namespace detail
+
 /// The k most probable words after the last step of the last pass, which must have reached `o`; element [b] is the
 /// list for column b of the pass. Temporarily allocates B rows of the vocabulary.
 ///
 /// Throws UsageError for k outside 1 to V, and as Graph::log_probabilities does.
 template <class T> std::vector<std::vector<Candidate>> top_k(Graph<T>& g, Logits<T> o, Index k) {
-    const auto& store = graph::Inspect::store(g);
-    const Index V = o.vocabulary, B = store.batch;
-    const auto head = g.head(o);
-    auto log_p = within_memory("top_k", bytes_of("top_k", {B, V}, sizeof(T)),
-                               [&] { return std::vector<T>(static_cast<std::size_t>(B * V)); });
-    head.log_probabilities(store.rows() - B, {log_p.data(), B, V});
-    std::vector<std::vector<Candidate>> best;
-    for (Index b = 0; b < B; ++b) best.push_back(top_k(V, log_p.data() + b * V, k));
-    return best;
+    graph::Inspect::store(g).require_own(o);
+    return detail::top_of_columns(g, o, k, 0, graph::Inspect::store(g).batch);
 }
 
 /// The same for a single column of the pass.
 template <class T> std::vector<Candidate> top_k(Graph<T>& g, Logits<T> o, Index k, Index column) {
-    const auto best = top_k(g, o, k);
-    require("top_k", "column", column, 0, std::ssize(best) - 1);
-    return best[static_cast<std::size_t>(column)];
+    graph::Inspect::store(g).require_own(o);
+    require("top_k", "column", column, 0, std::max<Index>(graph::Inspect::store(g).batch, 1) - 1);
+    return detail::top_of_columns(g, o, k, column, 1)[0];
 }
 
 }}  // namespace isogloss

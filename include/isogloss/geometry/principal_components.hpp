@@ -30,7 +30,7 @@ template <class T> PrincipalComponents principal_components(MatrixRef<const T> x
     const Index n = x.height(), m = x.width();  // x may be a transpose
     if (n < 2 || m < 1 || n < m || count < 1 || count > m || !x.is_valid())
         throw UsageError("principal components: found ", count, " of a table [", n, ", ", m,
-                         "], expected at least 2 ", "rows, as many as columns, and 1 to ", m, " components");
+                         "], expected at least 2 rows, as many as columns, and 1 to ", m, " components");
     auto centred = dense::zeros<double>(n, m);
     for (Index j = 0; j < m; ++j) {
         double mean = 0, least = double(x(0, j)), greatest = least;

@@ -54,7 +54,7 @@ public:
     /// step by step, or the value of its loss: what is there would be that of another pass.
     void require_complete(int node) const {
         const std::string& name = store_.node_names[node];
-        store_.of_node(store_.units, node, [&](const auto& u) {
+        store_.units.of_node(node, [&](const auto& u) {
             const bool by_step = std::ranges::any_of(u.sources, [](const auto& s) { return s.by_step(); });
             if (u.begun != store_.pass || (by_step && u.stepped != store_.pass))
                 throw UsageError("node '", name, "', forward: every pass calls affine(z) of the units '",
@@ -74,7 +74,7 @@ public:
     // --- checking mode: NumericError, unless all numbers are finite --------------------------------
 
     void check_forward(int node) const {
-        store_.of_node(store_.seqs, node, [&](const auto& s) {
+        store_.seqs.of_node(node, [&](const auto& s) {
             check(s, s.value + s.lead * store_.batch * s.width, node, "output");
         });
     }
@@ -84,7 +84,7 @@ public:
                 check(s, s.adjoint[quantity] + s.lead * store_.batch * s.width, node,
                       quantity == 0 ? "gradient of" : "modulus of");
         };
-        store_.of_node(store_.seqs, node, adjoint);
+        store_.seqs.of_node(node, adjoint);
         for (const int i : nodes_[node].input_seqs) adjoint(store_.seqs[i]);
     }
 

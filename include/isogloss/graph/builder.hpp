@@ -122,12 +122,15 @@ public:
             return all_or_nothing("node", name, [&] {
                 store_.claim(name, "node");
                 store_.node_names.push_back(name);
+                const int id = static_cast<int>(nodes_.size());
+                store_.seqs.begin_node(id), store_.units.begin_node(id);
+                store_.masks.begin_node(id), store_.losses.begin_node(id);
                 NodeRecord<T> record{.bytes = store_.arena.size()};
                 int place = 0;
                 (note(record, inputs, message("node '", name, "', input ", ++place)), ...);
                 auto owner = std::make_unique<NodeOf<T, N>>();
                 owner->node.options = std::move(options);
-                Setup<T> setup(store_, static_cast<int>(nodes_.size()));
+                Setup<T> setup(store_, id);
                 auto output = owner->node.setup(setup, inputs...);
                 if constexpr (requires { setup.open(output); }) setup.open(output);
                 record.node = std::move(owner);

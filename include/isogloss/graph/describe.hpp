@@ -48,7 +48,7 @@ template <class T> std::vector<std::string> read_by(const Store<T>& store, const
 template <class T> std::string made_by(const Store<T>& store, int id) {
     std::string made;
     const auto add = [&](const auto&... parts) { made += (made.empty() ? "" : ", ") + message(parts...); };
-    store.of_node(store.seqs, id, [&](const auto& s) {
+    store.seqs.of_node(id, [&](const auto& s) {
         add(s.name.substr(store.node_names[id].size() + 1), " ", s.width, s.carried ? " carried" : "");
     });
     for (const auto& o : store.logits)

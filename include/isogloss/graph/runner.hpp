@@ -193,11 +193,11 @@ private:
             auto& n = at(id);
             if (!n.needed) continue;
             if (!again) {  // else the block before the first step holds the states that the pass began with
-                store_.of_node(store_.masks, id, [&](auto& m) { draw(m); });
+                store_.masks.of_node(id, [&](auto& m) { draw(m); });
                 for_each_carried(id,
                                  [&](auto& s) { std::copy_n(s.carried, store_.batch * s.width, s.value); });
             }
-            store_.of_node(store_.losses, id, [&](LossRecord& l) {
+            store_.losses.of_node(id, [&](LossRecord& l) {
                 l.value = l.cross_entropy = std::numeric_limits<double>::quiet_NaN();
                 l.predicted = -1;
                 if (l.by_token) std::fill_n(l.by_token, store_.time * store_.batch, 0.0);
@@ -222,7 +222,7 @@ private:
     }
 
     template <class F> void for_each_carried(int id, F&& f) {
-        store_.of_node(store_.seqs, id, [&](auto& s) {
+        store_.seqs.of_node(id, [&](auto& s) {
             if (s.carried) f(s);
         });
     }
@@ -238,7 +238,7 @@ private:
     }
 
     void square_weights(int id) {
-        store_.of_node(store_.units, id, [&](auto& u) {
+        store_.units.of_node(id, [&](auto& u) {
             for (auto& s : u.sources) {
                 const auto& p = store_[s.weight];
                 for (Index i = 0; i < p.size(); ++i) s.squared[i] = p.value[i] * p.value[i];

@@ -100,6 +100,25 @@ public:
         return std::deque<R>::operator[](static_cast<std::size_t>(i));
     }
     int count() const { return static_cast<int>(this->size()); }
+
+    /// What is added from here on is that of a node, the last one, or of none.
+    void begin_node(int node) {
+        firsts_.resize(static_cast<std::size_t>(node));  // without those of nodes that were taken back
+        firsts_.push_back(count());
+    }
+    /// Calls f for the records that a node has made.
+    template <class F> void of_node(int node, F&& f) { each(*this, node, f); }
+    template <class F> void of_node(int node, F&& f) const { each(*this, node, f); }
+
+private:
+    template <class Self, class F> static void each(Self& self, int node, F& f) {
+        const auto next = static_cast<std::size_t>(node) + 1;
+        const int last = next < self.firsts_.size() ? self.firsts_[next] : self.count();
+        for (int i = self.firsts_[next - 1]; i < last; ++i)
+            if (self[i].node == node) f(self[i]);
+    }
+
+    std::vector<int> firsts_;  // where those of each node begin
 };
 
 /// Held by a shared pointer: groups of parameters keep it alive.
@@ -146,11 +165,6 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     std::unordered_map<std::string, const char*> names;  // every name in use, and what it names
     std::vector<std::string> claimed;                    // the same in order
 
-    /// Calls f for those of some records that a node has made.
-    template <class Records, class F> static void of_node(Records& records, int node, F&& f) {
-        for (auto& r : records)
-            if (r.node == node) f(r);
-    }
     Index rows() const { return time * batch; }
     /// Whether a quantity was carried backward after the last forward pass: adjoints and values belong together.
     bool carried(int quantity) const { return forward_pass > 0 && carried_back[quantity] == forward_pass; }

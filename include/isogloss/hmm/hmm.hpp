@@ -177,8 +177,8 @@ public:
             bad = kernel::first_non_finite(size, counts.numbers.data());
             bad < size)
             throw NumericError("hmm: expected count ", bad, " is ", counts.numbers[bad],
-                               "; if a transition has ",
-                               "a probability near 1e-300, set it to 0, or to more");
+                               "; if a transition has a probability near ",
+                               "1e-300, set it to 0, or to more");
         normalise(initial_, counts.starts(), N);
         normalise(transition_, moves, N);
         const double* const emits = counts.emissions();

@@ -100,7 +100,7 @@ public:
         for (Index at = 0; at < length_; ++count_) at += steps(count_, at);
         if (options_.start > count_)
             throw DataError(source_, ": found start = ", options_.start, " of ", count_,
-                            " batches; is it the ", "same text, capacity, seed and epoch as before?");
+                            " batches; is it the same text, capacity, seed and epoch as before?");
         const Index most = bytes_of<DataError>(
             source_, {std::min(capacity_.time, length_), capacity_.batch, 2}, sizeof(Token));
         within_memory<DataError>(source_, most, [&] {

@@ -26,10 +26,10 @@ struct RiemannianDynamicOptions {
 ///     w_j ← w_j - η (M_j + ε_j)⁻¹ G_j + min(1, λ R) (w_j⁰ - w_j)           G_j = Σ z ∂l/∂z_j / d over the segment
 ///
 /// ε_j is `damping` times the mean diagonal of M_j; λ and R are those of DynamicUpdate (under DynamicRule::sgd λ
-/// stands for min(1, λ R)), as is the update of all other parameters: tables, tied or not, head biases, what
-/// networks on sparse graphs select by symbols, weights that several layers share, and those with rows held at norm 1.
-/// The differences from DynamicRule::rms are M, a mean over positions, in place of the root of a mean over passes, and the coupling of
-/// each weight with the bias of its unit, which makes the step invariant when an input is shifted.
+/// stands for min(1, λ R)), as is the update of all other parameters: tables, tied or not, head biases, what networks on
+/// sparse graphs select by symbols, weights that several layers share, and those with rows held at norm 1. The
+/// differences from DynamicRule::rms are M, a mean over positions, in place of the root of a mean over passes, and the
+/// coupling of each weight with the bias of its unit, which makes the step invariant when an input is shifted.
 ///
 /// The changes are temporary, as with DynamicUpdate. It is a DynamicStep of evaluate_dynamically(), and
 /// collect_mean_squares() collects the means of both.
@@ -76,6 +76,7 @@ public:
         const BlasOnOneThread blas;
         for (auto& m : metrics_) m->add(1);
         positions_ += static_cast<double>(store_.rows());
+        checked_ = false;
     }
 
     /// One step; returns √(-G·Δ) of the units.
@@ -84,7 +85,9 @@ public:
         if (positions_ == 0)
             throw UsageError(who,
                              ": there is no metric; call collect() after backward passes over training text");
-        for (const auto& m : metrics_) m->check_sums();
+        if (!checked_)
+            for (const auto& m : metrics_) m->check_sums();
+        checked_ = true;
         const double d = group_.divisor(options_.rest.divisor);
         const double length =
             directions_.solve(who, metrics_, positions_ / d, {.relative = options_.damping}, d);
@@ -119,6 +122,7 @@ private:
     std::vector<const T*> by_parameter_;  // the direction of each of the group, or null
     Metrics<T> metrics_;
     double positions_ = 0;  // N
+    bool checked_ = false;  // the sums, since the last collect()
 };
 
 }}  // namespace isogloss
