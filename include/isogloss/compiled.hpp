@@ -92,10 +92,12 @@
     ISOGLOSS_COMPILED_NODE(make, T, Gnn)          \
     ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
 
-#define ISOGLOSS_COMPILED_LOSSES(make, T)          \
-    make class FusedSoftmax<T>;                    \
-    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss) \
-    ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)
+#define ISOGLOSS_COMPILED_LOSSES(make, T)               \
+    make class FusedSoftmax<T>;                         \
+    ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss)      \
+    ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)       \
+    ISOGLOSS_COMPILED_NODE(make, T, GaussianLikelihood) \
+    ISOGLOSS_COMPILED_NODE(make, T, SquaredError)
 
 #define ISOGLOSS_COMPILED_UPDATES(make, T) \
     make class Sgd<T>;                     \

@@ -9,7 +9,9 @@
 #include <isogloss/loss/activation_penalty.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/loss/cross_entropy.hpp>
+#include <isogloss/loss/gaussian_likelihood.hpp>
 #include <isogloss/loss/softmax_loss.hpp>
+#include <isogloss/loss/squared_error.hpp>
 #include <isogloss/loss/total.hpp>
 #include <isogloss/node/concatenate.hpp>
 #include <isogloss/node/dropout.hpp>
