@@ -210,7 +210,7 @@ inline Layer lstm(Net& net, const Cell& c, const Ids& x, bool tied) {
     return l;
 }
 
-inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_masks) {
+inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_masks, bool after = false) {
     Layer l;
     const Index n = c.units;
     const char* candidate_mask = own_masks ? "candidate_mask" : "mask";
@@ -227,13 +227,19 @@ inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_mask
                         net,
                         {term(c, in, "W", "input_mask", b, k, j, k), term(c, back, "U", "mask", b, k, j, k)},
                         c.weight("b", 0, k * n + j)));
-            for (Index j = 0; j < n; ++j)
-                reset.push_back(net.unit({gates[std::size_t(n + j)], back[std::size_t(j)]},
+            const auto product = [&](const Ids& from, Index j) {
+                return term(c, from, "Uq", candidate_mask, b, 0, j, 0);
+            };
+            for (Index j = 0; j < n; ++j) {
+                const int by_reset =
+                    after ? affine(net, {product(back, j)}, c.weight("cq", 0, j)) : back[std::size_t(j)];
+                reset.push_back(net.unit({gates[std::size_t(n + j)], by_reset},
                                          [](const auto& v) { return sigmoid(v[0]) * v[1]; }));
+            }
             for (Index j = 0; j < n; ++j) {
                 const int q = affine(net,
                                      {term(c, in, "Wq", "candidate_input_mask", b, 0, j, 0),
-                                      term(c, reset, "Uq", candidate_mask, b, 0, j, 0)},
+                                      after ? Term{{reset[std::size_t(j)]}, {1}} : product(reset, j)},
                                      c.weight("bq", 0, j));
                 l.candidate.push_back(q);
                 next.push_back(net.unit({gates[std::size_t(j)], q, back[std::size_t(j)]}, [](const auto& v) {

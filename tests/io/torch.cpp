@@ -8,6 +8,7 @@
 
 #include "catch.hpp"
 #include "files.hpp"
+#include "graphs.hpp"
 #include "reference/torch_values.hpp"
 #include "tolerance.hpp"
 
@@ -101,6 +102,54 @@ TEST_CASE("Biases may be missing there, and what nobody asked for is named", "[i
     const std::vector<TorchLayer> plain = {{Torch::linear, "", "map"}};
     const auto with_bias = file_of(dir, {weight, bias});
     CHECK_THROWS_MATCHES(read_torch(with_bias, g, plain), FileError, says("'bias': 'map' has no bias"));
+}
+
+// The formula of torch.nn.GRU's documentation, in plain Python:
+//     gi = [dot(w_ih[k], x[t][b]) + b_ih[k] for k in range(3 * n)]
+//     gh = [dot(w_hh[k], h[b]) + b_hh[k] for k in range(3 * n)]
+//     r = [s(gi[j] + gh[j]) for j in range(n)]
+//     z = [s(gi[n + j] + gh[n + j]) for j in range(n)]
+//     q = [math.tanh(gi[2 * n + j] + r[j] * gh[2 * n + j]) for j in range(n)]
+//     h[b] = [(1 - z[j]) * q[j] + z[j] * h[b][j] for j in range(n)]
+TEMPLATE_TEST_CASE("A GRU of PyTorch is one whose r comes after the product", "[io][torch]", float, double) {
+    using T = TestType;
+    const std::vector<double> h = {0.09201492662209733,  -0.11014098305213539, 0.08563234634276357,
+                                   -0.07927521540643193, 0.26595672482411853,  -0.17806934735551702,
+                                   0.1217244047916451,   -0.15365904120216706, 0.2398352622480495,
+                                   -0.1562947237445113,  0.21746649707664328,  -0.21519987155713233};
+    const std::vector<T> in = {0.2,  -0.14, -0.68, -0.39, 0.63,  -0.91, -0.91, 0.25, -0.44,
+                               0.07, -0.06, -0.31, 0.99,  -0.61, -0.17, -0.59, 0.27, -0.45};
+    std::vector<theirs::Stored> all = {
+        {"gru.weight_ih_l1_reverse",
+         {6, 3},
+         {-0.53, -0.79, -0.21, -0.69, -0.87, -0.2, 0.84, 0.6, 0.53, -0.56, 0.07, -0.45, -0.65, -0.79, -0.57,
+          0.85, 0.66, 0.61}},
+        {"gru.weight_hh_l1_reverse",
+         {6, 2},
+         {0.6, -0.61, -0.38, 0.25, 0.46, 0.71, 0.76, -0.83, 0.21, 0.34, 0.01, -0.64}},
+        {"gru.bias_ih_l1_reverse", {6}, {-0.05, -0.82, 0.87, 0.73, 0.1, -0.4}},
+        {"gru.bias_hh_l1_reverse", {6}, {0.82, 0.14, 0.76, 0.7, 0.02, -0.17}}};
+    TemporaryDirectory dir;
+    Graph<T> g({.time = 3, .batch = 2});
+    const auto x = g.input("x", 3);
+    const auto y = g.template add<Gru>("cell", {.units = 2, .reset_after = true}, x);
+    const TorchLayer layer{Torch::gru, "gru", "cell", 1, true};
+    CHECK(read_torch(file_of(dir, all), g, {layer}).empty());
+    g.forward(y, {x, in.data(), 3, 2});
+    CHECK(apart(flat(g.value(y)), h) < (std::is_same_v<T, double> ? 1e-15 : 1e-6));
+
+    Graph<T> other({});
+    other.template add<Gru>("cell", {.units = 2}, other.input("x", 3));
+    const auto whole = file_of(dir, all);
+    CHECK_THROWS_MATCHES(read_torch(whole, other, {layer}), UsageError, says("'cell.cq'"));
+    drop(all, "gru.bias_ih_l1_reverse"), drop(all, "gru.bias_hh_l1_reverse");
+    const auto without = file_of(dir, all);
+    CHECK_THROWS_MATCHES(read_torch(without, other, {layer}), UsageError, says("'cell.cq'"));
+    CHECK(read_torch(without, g, {layer}).empty());
+    CHECK(flat(g.value(g.weight("cell.cq"))) == Numbers{0, 0});
+    at(all, "gru.weight_ih_l1_reverse").shape = {3, 6};
+    const auto turned = file_of(dir, all);
+    CHECK_THROWS_MATCHES(read_torch(turned, g, {layer}), FileError, says("expected [6, 3]", "'cell.W'"));
 }
 
 TEST_CASE("A tied head is read once, and must be tied there too", "[io][torch]") {

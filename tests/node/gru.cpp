@@ -10,22 +10,26 @@ using namespace isogloss;
 TEST_CASE("Gru obeys the laws of a node", "[node][gru]") {
     const double keep = GENERATE(1., 0.6);
     const auto scheme = GENERATE(DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent);
-    CAPTURE(keep, static_cast<int>(scheme));
+    const bool after = GENERATE(false, true);
+    CAPTURE(keep, static_cast<int>(scheme), after);
     REQUIRE(laws([=](auto& g) {
-                const auto x = g.input("x", 3);
                 return check::probe(
-                    g, g.template add<Gru>("gru", {.units = 4, .keep = keep, .scheme = scheme}, x));
+                    g, g.template add<Gru>("gru",
+                                           {.units = 4, .keep = keep, .scheme = scheme, .reset_after = after},
+                                           g.input("x", 3)));
             }) == "");
 }
 
 TEST_CASE("Gru with its masks is what its equations say, unit by unit", "[node][gru]") {
     const double keep = GENERATE(1., 0.6);
     const auto scheme = GENERATE(DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent);
-    CAPTURE(keep, static_cast<int>(scheme));
-    const auto d = by_hand::compare<Gru>(
-        {.keep = keep, .scheme = scheme}, "gates", [&](auto& net, auto& cell, const auto& x) {
-            return by_hand::gru(net, cell, x, scheme == DropoutScheme::tied, scheme == DropoutScheme::gal);
-        });
+    const bool after = GENERATE(false, true);
+    CAPTURE(keep, static_cast<int>(scheme), after);
+    const auto d = by_hand::compare<Gru>({.keep = keep, .scheme = scheme, .reset_after = after}, "gates",
+                                         [&](auto& net, auto& cell, const auto& x) {
+                                             return by_hand::gru(net, cell, x, scheme == DropoutScheme::tied,
+                                                                 scheme == DropoutScheme::gal, after);
+                                         });
     CAPTURE(d.value, d.gradient, d.modulus, d.unit_gradient, d.unit_modulus);
     REQUIRE(d.largest() < 1e-14);
 }

@@ -70,6 +70,7 @@ void same(typename Cell<S>::Options options = {}, Size size = {}, std::vector<in
 TEMPLATE_TEST_CASE("Threads that share a batch compute what one computes", "[node][threads]", float, double) {
     same<Lstm, TestType>();
     same<Gru, TestType>();
+    same<Gru, TestType>({.reset_after = true});
     same<Rnn, TestType>();
     same<Rhn, TestType>({.depth = 3});
 }

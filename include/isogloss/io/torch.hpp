@@ -22,8 +22,10 @@ enum class Torch {
     embedding,  ///< nn.Embedding; `ours` is the table: E = weight
     linear,     ///< nn.Linear as a Linear: W = weightᵀ, b = bias
     head,       ///< nn.Linear(n, V) as a Softmax or TiedSoftmax: W or the table = weight, b = bias
-    rnn,  ///< a layer of nn.RNN, tanh, as an Rnn: W = weight_ihᵀ, U = weight_hhᵀ, b = bias_ih + bias_hh
-    lstm  ///< a layer of nn.LSTM as an Lstm: as above; the gate order is i, f, g, o in both
+    rnn,   ///< a layer of nn.RNN, tanh, as an Rnn: W = weight_ihᵀ, U = weight_hhᵀ, b = bias_ih + bias_hh
+    lstm,  ///< a layer of nn.LSTM as an Lstm: as above; the gate order is i, f, g, o in both
+    gru  ///< a layer of nn.GRU as a Gru with reset_after: of the gates r, z, n there, z and r make W, U and b, and n makes
+         ///< Wq, Uq, bq = bias_ih and cq = bias_hh
 };
 
 /// A layer, with its name in PyTorch and here.
@@ -32,8 +34,8 @@ struct TorchLayer {
     std::string
         theirs;  ///< its name in the state dict: "encoder" of "encoder.weight"; empty: names without a prefix
     std::string ours;        ///< the name of the node; for an embedding, of the table
-    Index layer = 0;         ///< ≥ 0, for rnn and lstm: the number after `_l` in "rnn.weight_ih_l0"
-    bool reverse = false;    ///< for rnn and lstm: the backward direction, "rnn.weight_ih_l0_reverse"
+    Index layer = 0;         ///< ≥ 0, for cells: the number after `_l` in "rnn.weight_ih_l0"
+    bool reverse = false;    ///< for cells: the backward direction, "rnn.weight_ih_l0_reverse"
     std::string table = {};  ///< for a tied head: the name of the table it shares
 };
 
@@ -44,6 +46,8 @@ struct TorchPart {
     std::string parameter;
     std::vector<std::string> tensors;
     bool transposed, bias;
+    std::vector<Index> gates =
+        {};  ///< of three in each tensor those wanted, in our order; none: all as they are
 };
 
 inline std::vector<TorchPart> parts_of(const TorchLayer& l) {
@@ -54,6 +58,14 @@ inline std::vector<TorchPart> parts_of(const TorchLayer& l) {
                 {l.ours + ".b", {dot + "bias"}, false, true}};
     require("read_torch", "layer", l.layer, 0);
     const std::string end = message("_l", l.layer, l.reverse ? "_reverse" : "");
+    if (l.type == Torch::gru)
+        return {{l.ours + ".W", {dot + "weight_ih" + end}, true, false, {1, 0}},
+                {l.ours + ".U", {dot + "weight_hh" + end}, true, false, {1, 0}},
+                {l.ours + ".b", {dot + "bias_ih" + end, dot + "bias_hh" + end}, false, true, {1, 0}},
+                {l.ours + ".Wq", {dot + "weight_ih" + end}, true, false, {2}},
+                {l.ours + ".Uq", {dot + "weight_hh" + end}, true, false, {2}},
+                {l.ours + ".bq", {dot + "bias_ih" + end}, false, true, {2}},
+                {l.ours + ".cq", {dot + "bias_hh" + end}, false, true, {2}}};
     return {{l.ours + ".W", {dot + "weight_ih" + end}, true, false},
             {l.ours + ".U", {dot + "weight_hh" + end}, true, false},
             {l.ours + ".b", {dot + "bias_ih" + end, dot + "bias_hh" + end}, false, true}};
@@ -65,9 +77,15 @@ std::vector<T> torch_values(const Safetensors& file, const Parameter<T>& p, cons
     std::vector<T> sum(static_cast<std::size_t>(p.size()), T(0));
     const auto found = [&](const std::string& name) { return file.find(name) != nullptr; };
     if (part.bias && std::ranges::none_of(part.tensors, found)) return sum;
-    const std::vector<Index> shape = part.bias         ? std::vector<Index>{p.cols}
-                                     : part.transposed ? std::vector<Index>{p.cols, p.rows}
+    // A column of ours is an entry of their first dimension, except where nothing is transposed.
+    const Index blocks = std::max<Index>(1, std::ssize(part.gates)), n = p.cols / blocks,
+                all = part.gates.empty() ? n : 3 * n;
+    const std::vector<Index> shape = part.bias         ? std::vector<Index>{all}
+                                     : part.transposed ? std::vector<Index>{all, p.rows}
                                                        : std::vector<Index>{p.rows, p.cols};
+    const auto column = [&](Index j) {
+        return part.gates.empty() ? j : part.gates[static_cast<std::size_t>(j / n)] * n + j % n;
+    };
     for (const std::string& name : part.tensors) {
         if (file.at(name).shape != shape)
             throw FileError(file.name(), ": ", in_quotes(name), " is ", dimensions_text(file.at(name).shape),
@@ -75,8 +93,8 @@ std::vector<T> torch_values(const Safetensors& file, const Parameter<T>& p, cons
         const auto theirs = numbers<T>(file, name);
         for (Index i = 0; i < p.rows; ++i)
             for (Index j = 0; j < p.cols; ++j)
-                sum[static_cast<std::size_t>(i * p.cols + j)] +=
-                    theirs[static_cast<std::size_t>(part.transposed ? j * p.rows + i : i * p.cols + j)];
+                sum[static_cast<std::size_t>(i * p.cols + j)] += theirs[static_cast<std::size_t>(
+                    part.transposed ? column(j) * p.rows + i : i * p.cols + column(j))];
     }
     require_finite<FileError>(file.name(), in_quotes(part.tensors.front()), p.size(), sum.data());
     return sum;
@@ -96,7 +114,8 @@ std::vector<T> torch_values(const Safetensors& file, const Parameter<T>& p, cons
 /// @return  the tensors of the file that no layer used, in file order
 ///
 /// Errors   FileError for a tensor that is missing, of another shape or type or not finite, a bias without counterpart
-///          here, and layers that disagree. UsageError for names that the graph does not have, tables with unit_rows, a
+///          here, and layers that disagree. UsageError for names that the graph does not have, such as the cq of a Gru
+///          without reset_after, tables with unit_rows, a
 ///          graph on shared weights, weights that are lent (Lease) to a DynamicUpdate or WeightDrop.
 template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safetensors& file, Graph<T>& g,
                                                                      const std::vector<TorchLayer>& layers) {
@@ -110,7 +129,7 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
         for (const detail::TorchPart& part : detail::parts_of(layer)) {
             used.insert(part.tensors.begin(), part.tensors.end());
             const bool has = std::ranges::any_of(all, [&](auto* p) { return p->name == part.parameter; });
-            if (part.bias && !has) {
+            if (part.bias && !has && layer.type != Torch::gru) {
                 if (file.find(part.tensors[0]))
                     throw FileError(file.name(), ": ", in_quotes(part.tensors[0]), ": '", layer.ours,
                                     "' has no bias");

@@ -3,6 +3,7 @@
 
 #include <isogloss/kernel/gates.hpp>
 #include <isogloss/node/dropout.hpp>
+#include <optional>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -12,16 +13,22 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///     q = tanh(x_t Wq + (r ∘ h_{t-1}) Uq + bq)
 ///     h_t = z ∘ h_{t-1} + (1 - z) ∘ q            z = 1 keeps the state, z = 0 replaces it
 ///
+/// With reset_after, r multiplies the product, which has a bias of its own, as in PyTorch and cuDNN:
+///
+///     q = tanh(x_t Wq + bq + r ∘ (h_{t-1} Uq + cq))
+///
 /// Shapes   x [T, B, m];  W [m, 2 n];  U [n, 2 n];  b [1, 2 n], gates in the order z, r;
-///          Wq [m, n];  Uq [n, n];  bq [1, n];  h [T, B, n]; n = units
+///          Wq [m, n];  Uq [n, n];  bq and cq [1, n];  h [T, B, n]; n = units
 /// Options  units        n ≥ 1
 ///          keep         probability of keeping a unit, 2⁻³² to 1, default 1; masks according to `scheme`, applied
 ///                       where h_{t-1} or r ∘ h_{t-1} is multiplied by a matrix; the leak z ∘ h_{t-1} is not masked
 ///          scheme       DropoutScheme, default tied
 ///          init         start values of the matrices, default uniform(0.1)
 ///          update_bias  start value of the z part of b, default 0; above 0, units begin by keeping their state for
-///                       longer. The rest of b, and bq, start at 0
-/// Source   Cho et al. 2014; other texts swap z and 1 - z, or apply r after the product.
+///                       longer. The rest of b, bq and cq start at 0
+///          reset_after  default false
+/// Source   Cho et al. 2014; other texts swap z and 1 - z. reset_after: Appleyard, Kocisky, Blunsom 2016, "Optimizing
+///          performance of recurrent neural networks on GPUs".
 template <class T> struct Gru {
     struct Options {
         Index units = 0;
@@ -29,12 +36,14 @@ template <class T> struct Gru {
         DropoutScheme scheme = DropoutScheme::tied;
         Init init = uniform(0.1);
         double update_bias = 0;
+        bool reset_after = false;
     };
     Options options;
     RecurrentDropout<T> dropout;
     Mask candidate_input, candidate_state;
     Units<T> gates, candidate;
-    Seq<T> h, reset;
+    std::optional<Units<T>> recurrent;  // h_{t-1} Uq + cq, with reset_after
+    Seq<T> h, reset;                    // r ∘ h_{t-1}, or r ∘ recurrent
 
     Seq<T> setup(Setup<T>& s, Seq<T> x) {
         s.require("units", options.units, 1);
@@ -53,23 +62,31 @@ template <class T> struct Gru {
                     .from("W", x, dropout.input)
                     .from("U", s.previous(h), dropout.state)
                     .bias("b", per_block({options.update_bias, 0}));
-        candidate = s.units("candidate", n)
-                        .init(options.init)
-                        .from("Wq", x, candidate_input)
-                        .from("Uq", s.current(reset), candidate_state)
-                        .bias("bq");
-        s.open(reset);
+        auto sum = s.units("candidate", n).init(options.init).from("Wq", x, candidate_input);
+        if (options.reset_after) {
+            recurrent = s.units("recurrent", n)
+                            .init(options.init)
+                            .from("Uq", s.previous(h), candidate_state)
+                            .bias("cq");
+        } else {
+            sum.from("Uq", s.current(reset), candidate_state);
+            s.open(reset);
+        }
+        candidate = sum.bias("bq");
         return dropout.output(s, h);
     }
     void forward(Forward<T>& p) {
         p.affine(gates);
         p.affine(candidate);
+        if (recurrent) p.affine(*recurrent);
         const Index n = h.width;
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
                 part.affine(gates, t);
-                kernel::gru_gates_forward(part.batch(), n, at(part, t));
-                part.affine(candidate, t);
+                if (recurrent) part.affine(*recurrent, t);
+                kernel::gru_gates_forward(part.batch(), n, gated(part, t));
+                if (recurrent) kernel::add(part.batch() * n, part.data(reset, t), part.data(candidate, t));
+                else part.affine(candidate, t);
                 kernel::gru_state_forward(part.batch(), n, at(part, t));
             }
         });
@@ -79,24 +96,39 @@ template <class T> struct Gru {
         constexpr bool squared = !Backward<T, Quantity>::is_gradient;
         dropout.backward(p);
         const Index n = h.width;
+        p.adjoint_data(
+            candidate);  // cleared before parts write to it, which with reset_after no step of it does
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
-                const kernel::GruAdjoints<T> adjoints{
-                    part.adjoint_data(h, t), part.adjoint_data(reset, t), part.adjoint_data(gates, t),
-                    part.adjoint_data(candidate, t), part.adjoint_data(h, t - 1)};
+                kernel::GruAdjoints<T> adjoints{part.adjoint_data(h, t),
+                                                recurrent ? nullptr : part.adjoint_data(reset, t),
+                                                part.adjoint_data(gates, t), part.adjoint_data(candidate, t),
+                                                part.adjoint_data(h, t - 1)};
                 kernel::gru_state_backward<squared>(part.batch(), n, at(part, t), adjoints);
-                part.affine_backward(candidate, t);
-                kernel::gru_gates_backward<squared>(part.batch(), n, at(part, t), adjoints);
+                if (recurrent) {  // the reset product is a term of the candidate's sum
+                    adjoints.reset = adjoints.q, adjoints.before = part.adjoint_data(*recurrent, t);
+                } else {
+                    part.affine_backward(candidate, t);
+                }
+                kernel::gru_gates_backward<squared>(part.batch(), n, gated(part, t), adjoints);
                 part.affine_backward(gates, t);
+                if (recurrent) part.affine_backward(*recurrent, t);
             }
         });
         p.affine_backward(gates);
         p.affine_backward(candidate);
+        if (recurrent) p.affine_backward(*recurrent);
     }
 
 private:
     kernel::GruRows<T> at(const Pass<T>& p, Index t) const {
         return {p.data(gates, t), p.data(h, t - 1), p.data(reset, t), p.data(candidate, t), p.data(h, t)};
+    }
+    /// The same with what r multiplies in place of h_{t-1}.
+    kernel::GruRows<T> gated(const Pass<T>& p, Index t) const {
+        auto rows = at(p, t);
+        if (recurrent) rows.before = p.data(*recurrent, t);
+        return rows;
     }
 };
 
