@@ -68,9 +68,7 @@ void head(benchmark::State& state) {
     Net net(s);
     SearchStep<double> step(
         net.g, "out.*",
-        {.damping = 0,
-         .targets = net.y,
-         .frequencies = std::vector<double>(std::size_t(s.symbols), 1. / double(s.symbols))});
+        {.damping = 0, .frequencies = std::vector<double>(std::size_t(s.symbols), 1. / double(s.symbols))});
     const auto all = net.g.parameters();
     measure::against_floor(
         state, 0, double(s.length),

@@ -1,6 +1,9 @@
-// The whole training step of the two-layer tied LSTM model, compared with its matrix products alone.
+// The whole training step of the two-layer tied LSTM model, compared with its matrix products alone; and with a metric
+// on all weights, compared with that by SGD.
 //
 //     step --threads=2 --benchmark_filter=al
+
+#include <isogloss/update/riemannian/riemannian.hpp>
 
 #include "measure.hpp"
 
@@ -9,42 +12,56 @@ using measure::Data;
 
 namespace {
 
-constexpr Index T = 35, B = 20, V = 10000;
+constexpr Index T = 35, B = 20, V = 10000, rows = T * B;
 
 // The augmented loss with the target held constant, or with the gradient through it.
 enum class Kind { ce, held, al };
 
-void step(benchmark::State& state, Kind kind, Index n, Precision precision, double epsilon) {
-    const Index rows = T * B;
-    Graph<float> g({.time = T, .batch = B, .precision = precision, .epsilon = epsilon});
-    const auto x = g.tokens("x", V), y = g.tokens("y", V);
-    const auto E = g.weight("E", V, n, uniform(measure::uneven_table(n)));
-    auto h = g.add<Embedding>("embed", {.keep = 0.7}, x, E);
-    h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
-    h = g.add<Lstm>("lstm2", {.units = n, .keep = 0.7}, h);
-    const auto o = g.add<TiedSoftmax>("softmax", {}, h, E);
-    const auto l =
-        kind == Kind::ce
-            ? g.add<CrossEntropy>("loss", {}, o, y)
-            : g.add<AugmentedLoss>("loss", {.gamma = 0.65, .differentiate_target = kind == Kind::al}, o, y);
-    Sgd<float> sgd(g.parameters(), {.rate = 1e-6, .clip = 5});  // the predictions stay uneven
-
+// The model with a batch of text.
+struct Model {
+    Graph<float> g;
+    Tokens x = g.tokens("x", V), y = g.tokens("y", V);
+    Logits<float> o;
+    Loss<float> l;
     std::vector<Token> words;
-    std::vector<bool> seen(static_cast<std::size_t>(V), false);
-    Index distinct = 0;
-    const Random random(3, 3);
-    for (Index i = 0; i < 2 * rows; ++i) {
-        words.push_back(measure::word_of_text(V, random.uniform(i)));
-        if (i >= rows && !seen[static_cast<std::size_t>(words.back())]) ++distinct;
-        if (i >= rows) seen[static_cast<std::size_t>(words.back())] = true;
-    }
-    if (kind == Kind::ce) distinct = 0;
-    // Rows of the three products of the head: positions, and distinct targets if they take part.
-    const Index forward = rows + distinct, backward = rows + (kind == Kind::al ? distinct : 0);
+    Index distinct = 0;  // targets
 
-    if (epsilon > 0) {
+    Model(Kind kind, Index n, Precision precision = Precision::full, double epsilon = 0)
+        : g({.time = T, .batch = B, .precision = precision, .epsilon = epsilon}) {
+        const auto E = g.weight("E", V, n, uniform(measure::uneven_table(n)));
+        auto h = g.add<Embedding>("embed", {.keep = 0.7}, x, E);
+        h = g.add<Lstm>("lstm1", {.units = n, .keep = 0.7}, h);
+        h = g.add<Lstm>("lstm2", {.units = n, .keep = 0.7}, h);
+        o = g.add<TiedSoftmax>("softmax", {}, h, E);
+        l = kind == Kind::ce ? g.add<CrossEntropy>("loss", {}, o, y)
+                             : g.add<AugmentedLoss>(
+                                   "loss", {.gamma = 0.65, .differentiate_target = kind == Kind::al}, o, y);
+        std::vector<bool> seen(static_cast<std::size_t>(V), false);
+        const Random random(3, 3);
+        for (Index i = 0; i < 2 * rows; ++i) {
+            words.push_back(measure::word_of_text(V, random.uniform(i)));
+            if (i >= rows && !seen[static_cast<std::size_t>(words.back())]) ++distinct;
+            if (i >= rows) seen[static_cast<std::size_t>(words.back())] = true;
+        }
+    }
+    void forward() {
         g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
-        state.counters["kept"] = measure::kept(g.head(o).probabilities(), epsilon);
+    }
+    void pass() {
+        forward();
+        g.backward(l);
+    }
+};
+
+void step(benchmark::State& state, Kind kind, Index n, Precision precision, double epsilon) {
+    Model model(kind, n, precision, epsilon);
+    Sgd<float> sgd(model.g.parameters(), {.rate = 1e-6, .clip = 5});  // the predictions stay uneven
+    // Rows of the three products of the head: positions, and distinct targets if they take part.
+    const Index distinct = kind == Kind::ce ? 0 : model.distinct, forward = rows + distinct,
+                backward = rows + (kind == Kind::al ? distinct : 0);
+    if (epsilon > 0) {
+        model.forward();
+        state.counters["kept"] = measure::kept(model.g.head(model.o).probabilities(), epsilon);
     }
     Data z(rows * 4 * n), u(n * 4 * n), a(forward * n), logits(forward * V), table(V * n), dtable(V * n),
         du(n * 4 * n);
@@ -53,8 +70,7 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
     measure::against_floor(
         state, flops, double(rows),
         [&] {
-            g.forward(l, {x, TokenBlock{words.data(), T, B}}, {y, TokenBlock{words.data() + rows, T, B}});
-            g.backward(l);
+            model.pass();
             sgd.step();
         },
         [&] {
@@ -77,7 +93,45 @@ void step(benchmark::State& state, Kind kind, Index n, Precision precision, doub
         });
 }
 
+// Ten steps of all weights by a metric that is refreshed in one of them, compared with ten of SGD.
+void metric_step(benchmark::State& state, Kind kind, Index n, UnitModulus modulus, Precision precision,
+                 double epsilon) {
+    Model model(kind, n, precision, epsilon), plain(kind, n, precision, epsilon);
+    Riemannian<float> update(model.g, "*",
+                             {.modulus = modulus, .rate = 1e-9, .decay = 0.5, .every = 10, .clip = 5});
+    Sgd<float> sgd(plain.g.parameters(), {.rate = 1e-9, .clip = 5});
+    const auto ten = [&] {
+        for (int k = 0; k < 10; ++k) {
+            model.pass();
+            if (update.wants_modulus()) model.g.backward<Modulus>(model.l);
+            update.step();
+        }
+    };
+    ten();  // those in which the average is a plain mean
+    measure::against_floor(state, 0, double(10 * rows), ten, [&] {
+        for (int k = 0; k < 10; ++k) {
+            plain.pass();
+            sgd.step();
+        }
+    });
+}
+
 void add_rows() {
+    for (const auto& [name, modulus] :
+         {std::pair{"ruop", UnitModulus::ruop}, std::pair{"rbpm", UnitModulus::rbpm}})
+        for (const auto& [loss, kind] : {std::pair{"ce", Kind::ce}, std::pair{"al", Kind::al}})
+            for (const auto& [suffix, precision, epsilon] : measure::variants())
+                if (modulus == UnitModulus::rbpm || epsilon == 0)  // RUOP refuses sampled gradients
+                    benchmark::RegisterBenchmark(
+                        message("step/", name, "/", loss, "/width:200", suffix).c_str(),
+                        [kind = kind, modulus = modulus, precision = precision,
+                         epsilon = epsilon](benchmark::State& state) {
+                            metric_step(state, kind, 200, modulus, precision, epsilon);
+                        })
+                        ->UseManualTime()
+                        ->Unit(benchmark::kMillisecond)
+                        ->MinTime(1.0);
+
     for (const auto& [name, kind] :
          {std::pair{"ce", Kind::ce}, std::pair{"al", Kind::al}, std::pair{"al_held", Kind::held}})
         for (const Index n : {200, 650, 1500})

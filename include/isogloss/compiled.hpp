@@ -107,7 +107,7 @@
     make class RiemannianDynamic<T>;       \
     make class Adam<T>;                    \
     make class UnitMetric<T>;              \
-    make class SoftmaxFisher<T>;           \
+    make class TableMetric<T>;             \
     make class EdgeMetric<T>;              \
     make class SearchStep<T>;              \
     make class AlternatingTraining<T>;     \

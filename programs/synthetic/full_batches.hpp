@@ -83,8 +83,7 @@ private:
             for (const double c : to_predict) total += c;
             for (double& c : to_predict) c /= total;
             softmax_ = std::make_unique<ig::SearchStep<double>>(
-                g, "out.*",
-                ig::SearchOptions{.damping = 0, .targets = y, .frequencies = std::move(to_predict)});
+                g, "out.*", ig::SearchOptions{.damping = 0, .frequencies = std::move(to_predict)});
             transition_ =
                 std::make_unique<ig::SearchStep<double>>(g, "net.*",
                                                          ig::SearchOptions{.modulus = options.named_modulus(),

@@ -141,8 +141,7 @@ private:
                                             .floor = options.named_floor(),
                                             .decay = cell ? 0.95 : options.decay,
                                             .every = cell ? 4 : 1,
-                                            .clip = 1,
-                                            .targets = y};
+                                            .clip = 1};
         auto head = natural;
         head.rate = head_rate_;
         network_.emplace(g, cell ? "lstm.*" : "net.*", natural);

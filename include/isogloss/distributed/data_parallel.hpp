@@ -54,8 +54,7 @@ inline Index widest_shard(const DataParallelOptions& o) {
 ///   one has no gradient and none is sent. One that is frozen when this object is made, or outside the group, stays out
 ///   of it and must remain frozen while there are several shards.
 /// - With one shard, everything is bit-identical to training without this class.
-/// - Metrics of Riemannian updates are summed if the updates are passed to gradients(), except for those of
-///   networks on sparse graphs.
+/// - Metrics of Riemannian updates are summed if the updates are passed to gradients().
 ///
 /// Collective, to be called by every rank in the same order: the constructor, gradients(), each(), sum(),
 /// gather_states(), and evaluate(). Local: all others, visit() among them.

@@ -64,13 +64,15 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         const Index V = o.vocabulary;
         row_count_ = std::clamp<Index>(s.budget(s.table(o)) / (V * Index{sizeof(T)}) / 8, 1, most_rows);
         const bool through = options.differentiate_target && s.has_gradient(E);
-        return l = head.setup(s, o, y, {E, through}, [&](BlockMemory<T>& memory, Index rows) {
+        l = head.setup(s, o, y, {E, through}, [&](BlockMemory<T>& memory, Index rows) {
             memory.take(shift_, rows), memory.take(target_max_, rows);
             memory.take(target_sum_, rows), memory.take(target_entropy_, rows);
             if (through) memory.take(differences_, rows * V);
             memory.take(rows_, row_count_ * V);
             memory.take(surprise_, s.capacity().time * s.capacity().batch);
         });
+        this->publish(s, o, y, through && !(E == s.table(o)) ? E : Weight<T>{});
+        return l;
     }
 
     void forward(Forward<T>& p) {

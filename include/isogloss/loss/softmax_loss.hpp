@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/loss/fused_softmax.hpp>
+#include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -13,6 +14,13 @@ template <class T> struct LogitRow {
     Index position;    ///< t·B + b
     double upstream;   ///< factor of the derivative: the weight of this loss in the requested one
     bool gradient;     ///< whether the derivative is wanted; if not, z is unspecified on exit
+};
+
+/// What a loss with a fisher() publishes for the metric of its head.
+struct HeadLoss {
+    int logits = -1, loss = -1, targets = -1;  ///< their numbers in the graph
+    std::vector<FisherTerm> terms = {};
+    int soft_targets = -1;  ///< the table of which they are made, where the loss uses one beside its head's
 };
 
 /// A node for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss defines the cost of a row:
@@ -41,7 +49,11 @@ public:
     FusedSoftmax<T> head;
     Loss<T> l;
 
-    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) { return l = head.setup(s, o, y); }
+    Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y) {
+        l = head.setup(s, o, y);
+        publish(s, o, y);
+        return l;
+    }
 
     /// Returns the loss, summed over the positions.
     double forward(Forward<T>& p) {
@@ -76,6 +88,16 @@ public:
                     std::as_const(own()).row({block.z.row(r), block.z.cols, block.target[r],
                                               block.position[r], p.upstream(l), block.gradient});
         });
+    }
+
+protected:
+    /// Called at the end of a setup, when the weights of the terms are known.
+    template <class Self = Own<T>>
+    void publish(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> soft_targets = {}) const {
+        if constexpr (requires(const Self& loss) { std::span<const FisherTerm>{loss.fisher()}; }) {
+            const auto terms = static_cast<const Self&>(*this).fisher();
+            s.publish(HeadLoss{o.id, l.id, y.id, {terms.begin(), terms.end()}, soft_targets.id});
+        }
     }
 
 private:

@@ -5,6 +5,15 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
+/// What an Embedding publishes for the metrics: y = m ∘ k ∘ E[x], and the factors of the last pass.
+template <class T> struct LookupRecord {
+    Tokens tokens;                  ///< x
+    Weight<T> table;                ///< E
+    Seq<T> y;                       ///< its output
+    Mask mask;                      ///< m; inactive: all ones
+    const T* word_scale = nullptr;  ///< k [T, B]; null: all ones
+};
+
 /// Embedding lookup, with variational dropout on the vectors and on whole words.
 ///
 ///     y_t = m ∘ k(x_t) E[x_t]
@@ -42,6 +51,7 @@ template <class T> struct Embedding {
         mask = s.mask("mask", E.cols, options.keep);
         if (options.keep_words < 1 && s.gradients())
             word_scale = s.scratch({s.capacity().time, s.capacity().batch});
+        s.publish(LookupRecord<T>{x, table, y, mask, word_scale});
         return y;
     }
 

@@ -205,24 +205,6 @@ TEMPLATE_TEST_CASE("Minibatch training of a network on a graph goes on from a fi
     REQUIRE(second.parameters() != first.parameters());
 }
 
-TEST_CASE("Positions without a target are in no head's metric where the targets are known",
-          "[riemannian][update]") {
-    Net<Glnn> n(40);
-    Riemannian<double> update(
-        n.g, "out.*", {.rate = 0, .damping = 1e-9, .floor = 0, .divisor = Divisor::none, .targets = n.y});
-    auto softmax = softmax_step(n.g, n.y, 0);
-    REQUIRE(std::count(n.next.begin(), n.next.end(), not_predicted) > 3);
-    n.forward();
-    n.g.backward(n.l);
-    softmax.add(1);
-    softmax.solve();
-    update.step();
-    for (std::size_t k : {0u, 1u}) REQUIRE(apart(update.direction(k), softmax.direction(k)) < 1e-5);
-    Net<Glnn> other(40);
-    REQUIRE_THROWS_MATCHES(Riemannian<double>(n.g, "out.*", {.targets = other.y}), UsageError,
-                           says("tokens handle", "another graph"));
-}
-
 TEST_CASE("Where no form is asked for, networks on graphs of few edges take the full one",
           "[riemannian][update]") {
     const auto squares = [](Index edges, std::optional<MetricForm> form) {

@@ -43,7 +43,7 @@ template <class T>
 SearchStep<T> softmax_step(Graph<T>& g, Tokens y, double floor = 1, std::vector<double> frequencies = {}) {
     if (frequencies.empty())
         frequencies.assign(std::size_t(y.vocabulary), 1 / static_cast<double>(y.vocabulary));
-    return {g, "out.*", {.damping = 0, .floor = floor, .targets = y, .frequencies = frequencies}};
+    return {g, "out.*", {.damping = 0, .floor = floor, .frequencies = frequencies}};
 }
 
 /// A network under a softmax head with random weights, over a random text of which some symbols are given.

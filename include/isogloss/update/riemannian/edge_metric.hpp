@@ -39,8 +39,8 @@ public:
                     form_on_graph(form, record.edges.count(), record.edges.units), modulus),
           record_(record),
           edges_(record.edges),
-          tau_(detail::place(store, group, record.tau)),
-          rho_(detail::place(store, group, record.rho)) {
+          tau_(this->serve(group, record.tau)),
+          rho_(this->serve(group, record.rho)) {
         if (tau_ < 0 || (!gated() && rho_ < 0))
             throw UsageError("riemannian: the group lacks parameters of '", record.name,
                              "', whose metric covers all but start values; include them");

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <isogloss/graph/store.hpp>
+#include <isogloss/graph/graph.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
 #include <isogloss/update/gradients.hpp>
@@ -58,8 +58,20 @@ struct Damping {
     }
 };
 
+namespace detail {
+
+/// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
+template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
+    if (w.id < 0) return -1;
+    const auto found = std::find(group.begin(), group.end(), &store[w]);
+    return found == group.end() ? -1 : static_cast<int>(found - group.begin());
+}
+
+}  // namespace detail
+
 /// The metric of some parameters of a group: it owns its sums M over positions, and solves for the step
-/// Δ = -(M + ε)⁻¹ G. With any metrics, Riemannian takes steps at a fixed rate and SearchStep tries several.
+/// Δ = -(M + ε)⁻¹ G. With any metrics, Riemannian takes steps at a fixed rate and SearchStep tries several; both take one
+/// of your own, which declares in its constructor what it serves and sums, as docs/riemannian.md shows.
 template <class T> class Metric {
 public:
     /// A parameter of a group as a metric sees it.
@@ -84,15 +96,25 @@ public:
     }
     /// Adds the positions of the last passes times `weight`; ready() must hold.
     virtual void add(double weight) = 0;
-    /// Whether the last pass contains data that only few passes do, none of which should be left out of an
-    /// average.
+    /// M ← keep M + weight S, with the sums S of passes elsewhere, in the order of sums().
+    virtual void average(std::span<const T> given, double keep, double weight) {
+        const T *next = given.data(), k = static_cast<T>(keep), c = static_cast<T>(weight);
+        for (const auto& s : sums_)
+            for (T& v : *s.values) {
+                const T part = c * *next++;
+                v = keep == 0 ? part : k * v + part;
+            }
+    }
+    /// Whether some passes contain data that others do not, none of which should be left out of an average; and
+    /// whether the last one did.
+    virtual bool irregular() const { return false; }
     virtual bool due() const { return false; }
-    /// Whether the sums over several passes are the total of those of each, so that they can be added elsewhere.
-    virtual bool additive() const { return true; }
     /// Writes Δ = -(M + ε)⁻¹ (scale · G) of its parameters; `group` has a slot for each one of the group.
     virtual void direction(std::span<const Slot> group, double scale, const Damping& damping) = 0;
 
     const graph::Store<T>& store() const { return store_; }  ///< of the graph
+    /// The indices in the group of the parameters of which it writes directions.
+    const std::vector<int>& serves() const { return serves_; }
     /// Its state.
     const std::vector<Sums>& sums() const { return sums_; }
     /// Throws NumericError if a sum is not finite: squares of gradients may exceed the range of T where the
@@ -112,13 +134,21 @@ public:
     }
 
 protected:
-    /// `who` begins the messages about memory.
+    /// `who` begins the messages about memory. `modulus` is that of the passes it reads.
+    Metric(Graph<T>& g, std::string who, UnitModulus modulus = UnitModulus::ruop)
+        : Metric(graph::Inspect::store(g), std::move(who), MetricForm::full, modulus) {}
     Metric(graph::Store<T>& store, std::string who, MetricForm form, UnitModulus modulus = UnitModulus::ruop)
         : store_(store),
           form_(form == MetricForm::automatic ? MetricForm::quasi_diagonal : form),
           modulus_(modulus),
           who_(std::move(who)) {}
 
+    /// The index of a parameter in the group, and in the slots of direction(); -1 if it is not in it, or an empty handle.
+    int serve(const Parameters<T>& group, Weight<T> w) {
+        const int k = detail::place(store_, group, w);
+        if (k >= 0) serves_.push_back(k);
+        return k;
+    }
     bool full() const { return form_ == MetricForm::full; }
     /// Φ from the gradient or modulus at a unit.
     T modulus(T flow) const { return wants_modulus() ? flow : flow * flow; }
@@ -145,6 +175,7 @@ private:
     UnitModulus modulus_;
     std::string who_;
     std::vector<Sums> sums_;
+    std::vector<int> serves_;
 };
 
 /// The metrics of the parameters of one group.
@@ -170,13 +201,6 @@ void require_passes(const Metrics<T>& metrics, const Parameters<T>* group, bool 
             "riemannian: the gradient of '", name, "' is not that of one backward(loss), and for RBPM ",
             "one backward<Modulus>(loss) as far, since the last forward pass; step, add or collect ",
             "after each, or give the metric of all by give_sums(), as DataParallel does");
-}
-
-/// The index of a parameter in a group; -1 if it is not in it, or an empty handle.
-template <class T> int place(graph::Store<T>& store, const Parameters<T>& group, Weight<T> w) {
-    if (w.id < 0) return -1;
-    const auto found = std::find(group.begin(), group.end(), &store[w]);
-    return found == group.end() ? -1 : static_cast<int>(found - group.begin());
 }
 
 /// The directions Δ of a group's parameters.

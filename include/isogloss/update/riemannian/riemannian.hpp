@@ -21,8 +21,6 @@ struct RiemannianOptions {
                       ///< and whenever a network on a graph begins a sequence
     double clip = 0;  ///< maximum length of the direction in the metric, √(-G·Δ), ≥ 0; 0: no clipping
     Divisor divisor = Divisor::tokens;  ///< what raw sums of gradient and metric are divided by
-    Tokens targets = {};  ///< what heads predict: positions without one do not count in their metric; none:
-                          ///< all count
 };
 
 /// Natural gradient on minibatches, at a fixed rate, with running averages of the metrics (metrics_of): of
@@ -40,8 +38,8 @@ struct RiemannianOptions {
 ///
 /// RUOP uses Φ = (∂l/∂z_j)²; RBPM uses the modulus of backward<Modulus>(l), which must run before a step for
 /// which wants_modulus() is true. No other forward pass, such as an evaluation, may run between these passes and a step
-/// that refreshes the metric. Heads use their Fisher metric, Φ_v = p_v (1 - p_v), with either modulus, over
-/// the positions with a target if `targets` is given, else over all positions.
+/// that refreshes the metric. Heads use the Fisher metric of their losses, Φ_v = p_v (1 - p_v) for the cross-entropy,
+/// with either modulus; a tied table adds that of its lookups (TableMetric).
 ///
 /// Networks on sparse graphs (Glnn, Gnn, SparseRnn) have a matrix M_jx for each unit and symbol (EdgeMetric),
 /// and one number for each start value, averaged over the passes that begin a sequence; the metric is
@@ -61,19 +59,21 @@ struct RiemannianOptions {
 ///          clipping by the metric.
 template <class T> class Riemannian : public Rule<T, RiemannianOptions> {
 public:
-    /// The trained parameters of a group of g. Throws UsageError for options out of range, and as metrics_of.
-    Riemannian(Graph<T>& g, Parameters<T> group, RiemannianOptions options)
+    /// The trained parameters of a group of g; `own` makes a metric for some of them. Throws UsageError for options out
+    /// of range, and as metrics_of.
+    Riemannian(Graph<T>& g, Parameters<T> group, RiemannianOptions options, const MetricMaker<T>& own = {})
         : Rule<T, RiemannianOptions>("riemannian", std::move(group), options),
           directions_("riemannian", group_) {
         require("riemannian", "damping", options.damping, Exclusive{0});
         require("riemannian", "floor", options.floor, 0.0);
         require("riemannian", "decay", options.decay, 0, Exclusive{1});
         require("riemannian", "every", options.every, 1);
-        metrics_ = detail::metrics_of(g, group_, options.modulus, options.form, options.targets);
+        metrics_ = detail::metrics_of(g, group_, options.modulus, options.form, own);
     }
     /// The parameters whose names match `pattern`.
-    Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options)
-        : Riemannian(g, g.parameters(pattern), options) {}
+    Riemannian(Graph<T>& g, std::string_view pattern, RiemannianOptions options,
+               const MetricMaker<T>& own = {})
+        : Riemannian(g, g.parameters(pattern), options, own) {}
 
     /// Whether the next step needs backward<Modulus>(l) after backward(l); valid after the forward pass.
     bool wants_modulus() const { return options_.modulus == UnitModulus::rbpm && refreshes(); }
@@ -85,16 +85,18 @@ public:
     ///     update.take_sums(numbers);     // raw, unweighted sums over the positions of the last passes
     ///     update.give_sums(total);       // for the next step
     ///
-    /// Throws UsageError for start values of networks on sparse graphs, which are averaged differently.
+    /// Throws UsageError for start values of networks on sparse graphs unless `every` is 1: which batches begin a
+    /// sequence is known only after them.
     Index sums() const {
+        if (options_.every > 1)
+            for (const auto& m : metrics_)
+                if (m->irregular())
+                    throw UsageError("riemannian: found every = ", options_.every,
+                                     ", expected 1 for shards and ",
+                                     "start values of a network on a sparse graph; set it, or freeze those");
         if (!refreshes()) return 0;
         Index n = 0;
-        for (const auto& m : metrics_) {
-            if (!m->additive())
-                throw UsageError("riemannian: found start values of a network on a sparse graph, which are ",
-                                 "averaged otherwise; freeze them, or train with one shard");
-            for (const auto& s : m->sums()) n += std::ssize(*s.values);
-        }
+        for (const auto& m : metrics_) n += numbers(*m);
         return n;
     }
     /// Writes sums() numbers; the averages are unchanged. Throws UsageError unless there is room for sums() numbers.
@@ -181,28 +183,30 @@ private:
                std::any_of(metrics_.begin(), metrics_.end(), [](auto& m) { return m->due(); });
     }
 
+    // How many its sums are.
+    static Index numbers(const Metric<T>& m) {
+        Index n = 0;
+        for (const auto& s : m.sums()) n += std::ssize(*s.values);
+        return n;
+    }
+
     void accumulate(double d) {
         const double keep = std::min(options_.decay, plain());
         if (given_.empty()) detail::require_passes(metrics_, &group_, true);
         ++refreshments_;
-        if (!given_.empty()) return average(static_cast<T>(keep), static_cast<T>((1 - keep) / d));
+        if (!given_.empty()) {
+            std::span<const T> rest = given_;
+            for (auto& m : metrics_) {
+                m->average(rest.first(std::size_t(numbers(*m))), keep, (1 - keep) / d);
+                rest = rest.subspan(std::size_t(numbers(*m)));
+            }
+            return given_.clear();
+        }
         const BlasOnOneThread blas;
         for (auto& m : metrics_) {
             m->clear(keep);
             m->add((1 - keep) / d);
         }
-    }
-
-    // M ← keep M + weight S, with the given sums S.
-    void average(T keep, T weight) {
-        const T* next = given_.data();
-        for (auto& m : metrics_)
-            for (const auto& s : m->sums())
-                for (T& v : *s.values) {
-                    const T part = weight * *next++;
-                    v = keep == 0 ? part : keep * v + part;
-                }
-        given_.clear();
     }
 
     using Rule<T, RiemannianOptions>::group_, Rule<T, RiemannianOptions>::options_;

@@ -13,7 +13,6 @@ struct SearchOptions {
     MetricForm form = MetricForm::automatic;
     double damping = 1e-3;  ///< ≥ 0, times the mean diagonal of a unit's metric, added to the diagonal
     double floor = 1;       ///< ≥ 0, also added to the diagonal; small compared to the number of positions
-    Tokens targets = {};    ///< what heads predict, as in RiemannianOptions
     /// f_v ≥ 0 of every word of the heads: the floor of word v is floor · (f_v + machine epsilon). None: floor for each
     std::vector<double> frequencies = {};
 };
@@ -29,14 +28,15 @@ struct SearchOptions {
 /// dropout. w₀ + rate Δ has no rows of norm 1: a group with rows held there is refused.
 ///
 /// The steps of the source are those with damping 0: of a network on a sparse graph `SearchStep(g, "net.*", {.modulus =
-/// UnitModulus::rbpm, .damping = 0})`, of a softmax head `SearchStep(g, "out.*", {.damping = 0, .targets = y,
+/// UnitModulus::rbpm, .damping = 0})`, of a softmax head `SearchStep(g, "out.*", {.damping = 0,
 /// .frequencies = f})`, with f_v = 1/V where nothing is known.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (17)-(29), (34)-(35).
 template <class T> class SearchStep {
 public:
-    /// The trained parameters of a group of g, with the metrics of metrics_of. Throws UsageError as that does, for
+    /// The trained parameters of a group of g, with the metrics of metrics_of; `own` makes one for some of them. Throws UsageError as that does, for
     /// options out of range, a group of which nothing is trained, and rows held at norm 1.
-    SearchStep(Graph<T>& g, const Parameters<T>& group, SearchOptions options) : SearchStep(group) {
+    SearchStep(Graph<T>& g, const Parameters<T>& group, SearchOptions options, const MetricMaker<T>& own = {})
+        : SearchStep(group) {
         require("riemannian", "damping", options.damping, 0.0);
         require("riemannian", "floor", options.floor, 0.0);
         for (double& f : options.frequencies) {
@@ -44,13 +44,12 @@ public:
             f += std::numeric_limits<double>::epsilon();
         }
         damping_ = {options.damping, options.floor};
-        metrics_ = detail::metrics_of(g, group_, options.modulus, options.form, options.targets,
-                                      options.frequencies);
+        metrics_ = detail::metrics_of(g, group_, options.modulus, options.form, own, options.frequencies);
         behind_ = hidden_of(graph::Inspect::store(g));
     }
     /// The parameters whose names match `pattern`.
-    SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options)
-        : SearchStep(g, g.parameters(pattern), std::move(options)) {}
+    SearchStep(Graph<T>& g, std::string_view pattern, SearchOptions options, const MetricMaker<T>& own = {})
+        : SearchStep(g, g.parameters(pattern), std::move(options), own) {}
     /// Without a metric, Δ = -G: plain gradient descent, under the same rate control. `behind`: see behind().
     explicit SearchStep(const Parameters<T>& group, Seq<T> behind = {})
         : group_(group.trained_for("riemannian", false)),

@@ -25,49 +25,57 @@ public:
                 UnitModulus modulus)
         : Metric<T>(store, message("riemannian: '", record.name, "'"), MetricForm::full, modulus),
           record_(record),
-          start_(detail::place(store, group, record.start)) {
-        this->take_sums(message("start/", record.name), sums, 1, record.edges.units);
+          start_(this->serve(group, record.start)) {
+        this->take_sums(message("start/", record.name), sums, 1, units() + 1);
+        this->take(passing_, units() + 1);
     }
 
-    std::vector<T> sums;  ///< Φ_j [N]
+    std::vector<T> sums;  ///< Φ_j [N], and the number of columns
 
     void clear(double keep) override {
         if (keep == 0) this->decay(sums, 0);
         keep_ = keep;
     }
 
+    bool irregular() const override { return true; }
     bool due() const override {
         const T* started = store_.value(record_.started.id, -1);
         return std::any_of(started, started + store_.batch, [](T v) { return !(v > 0); });
     }
-    bool additive() const override { return false; }
 
     void add(double weight) override {
-        if (!due()) return;
-        const double keep = std::exchange(keep_, 1);
-        const bool known = std::any_of(sums.begin(), sums.end(), [](T v) { return v != 0; });
-        this->decay(sums, keep);
-        T c = static_cast<T>(weight);
-        if (!known && keep < 1) c /= static_cast<T>(1 - keep);
-        const Index N = record_.edges.units;
+        std::fill(passing_.begin(), passing_.end(), T(0));
         const T* flow = store_.adjoint(record_.potential.id, this->wants_modulus(), -1);
         for (Index b = 0; b < store_.batch; ++b)
-            if (!(store_.value(record_.started.id, -1)[b] > 0))
-                for (Index j = 0; j < N; ++j) sums[j] += c * this->modulus(flow[b * N + j]);
+            if (!(store_.value(record_.started.id, -1)[b] > 0)) {
+                for (Index j = 0; j < units(); ++j) passing_[j] += this->modulus(flow[b * units() + j]);
+                passing_[units()] += 1;
+            }
+        average(passing_, keep_, weight);
+        if (passing_[units()] > 0) keep_ = 1;
+    }
+
+    void average(std::span<const T> given, double keep, double weight) override {
+        if (given[std::size_t(units())] == 0) return;
+        const bool first = sums[std::size_t(units())] == 0;
+        Metric<T>::average(given, keep, first && keep < 1 ? weight / (1 - keep) : weight);
     }
 
     void direction(std::span<const typename Metric<T>::Slot> group, double scale,
                    const Damping& damping) override {
         const auto& [G, delta] = group[start_];
-        for (std::size_t j = 0; j < sums.size(); ++j)
+        for (std::size_t j = 0; j < std::size_t(units()); ++j)
             delta[j] = -detail::ratio(static_cast<T>(scale) * G[j], sums[j] + damping.epsilon(sums[j], 1));
     }
 
 private:
+    Index units() const { return record_.edges.units; }  // N
+
     using Metric<T>::store_;
     const EdgeRecord<T>& record_;
-    int start_;        // its index in the group
-    double keep_ = 1;  // factor of the sums at the next add()
+    int start_;               // its index in the group
+    double keep_ = 1;         // factor of the sums at the next add()
+    std::vector<T> passing_;  // the sums of a pass
 };
 
 }}  // namespace isogloss

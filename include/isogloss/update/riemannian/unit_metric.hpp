@@ -22,14 +22,14 @@ public:
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: units '", units.name, "'"), form, modulus),
           units_(units),
-          bias_(detail::place(store, group, units.bias)) {
+          bias_(this->serve(group, units.bias)) {
         const auto name = [&](const char* what, std::size_t k) { return message(what, k, "/", units.name); };
         const Index n = units.width, rows = store.capacity_rows();
         Index widest = 0;
         this->take_sums(name("whole", 0), m00_, 1, n);  // M_00, by its name in a checkpoint
         inputs_.reserve(units.sources.size());
         for (const auto& s : units.sources) {
-            const int place = detail::place(store, group, s.weight);
+            const int place = this->serve(group, s.weight);
             if (place < 0) continue;
             widest = std::max(widest, s.input.width);
             const std::size_t k = inputs_.size();
