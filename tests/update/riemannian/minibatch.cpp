@@ -118,7 +118,7 @@ template <class Number, template <class> class Node> void averages(UnitModulus m
                     REQUIRE(std::abs(values[i] - expected.at(name)[i]) <= tolerance * scale);
             }
         }
-        REQUIRE(sums(update).at("start/net").size() == N);
+        REQUIRE(sums(update).at("start/net").size() == N + 1);
     }
 }
 

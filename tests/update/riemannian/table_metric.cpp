@@ -1,5 +1,6 @@
 // The metric of a word table: in a softmax head, looked up, or tied.
 #include <isogloss/update/riemannian/riemannian.hpp>
+#include <isogloss/update/riemannian/search_step.hpp>
 #include <isogloss/update/riemannian/start_at_frequencies.hpp>
 #include <isogloss/update/riemannian/table_metric.hpp>
 
@@ -322,4 +323,19 @@ TEST_CASE("A table with a use that has no metric is trained by another update", 
         g.add<TiedSoftmax>(head, {}, g.input(head + std::string("_h"), 3), E);
     REQUIRE_THROWS_MATCHES(Riemannian<double>(g, "E", {}), UsageError,
                            says("3 uses of 'E'", "at most one head"));
+}
+
+TEST_CASE("Passes of a line search begin at the words if a tied table is in its group", "[riemannian]") {
+    Tied<double> m(1);
+    m.l = m.g.add<CrossEntropy>("loss", {}, m.o, m.y);
+    SearchStep<double> step(m.g, "E,out.*", {.damping = 0.1, .floor = 0.1});
+    REQUIRE(step.behind().id < 0);
+    const double before = m.forward();
+    m.g.backward(m.l);
+    step.add(1);
+    step.solve();
+    step.move(0.05);
+    REQUIRE(m.forward() < before);
+    step.cancel();
+    REQUIRE(m.forward() == before);
 }

@@ -155,10 +155,11 @@ private:
         std::vector<T> gradient_before, direction_before;  // of conjugate directions
     };
 
-    // The hidden state of a head, if the group is of that head alone.
+    // The hidden state of a head, if the group is of that head alone, and nothing else uses its table.
     Seq<T> hidden_of(graph::Store<T>& store) const {
         for (const auto& head : store.logits)
-            if (std::all_of(group_.begin(), group_.end(), [&](const Parameter<T>* p) {
+            if (store[head.table].uses() == 1 &&
+                std::all_of(group_.begin(), group_.end(), [&](const Parameter<T>* p) {
                     return p == &store[head.table] || (head.bias.id >= 0 && p == &store[head.bias]);
                 }))
                 return head.hidden;

@@ -76,8 +76,8 @@ public:
         this->take_sums(message("square/", name), square, words_, width_);
         if (!head_) return;
         bias_ = this->serve(group, head_->bias);
-        this->take_sums(message("whole/", name), m00, 1, words_);  // H_00, by its name in a checkpoint
         if (with_bias()) this->take_sums(message("cross/", name), cross, words_, width_);
+        this->take_sums(message("whole/", name), m00, 1, words_);  // H_00, by its name in a checkpoint
         rows_ = std::clamp<Index>(options_.budget / ((words_ + 2 * width_) * Index{sizeof(T)}), 1,
                                   store.capacity_rows());
         this->take(logits_, rows_ + 2, words_), this->take(hidden_, 2 * rows_, width_);
