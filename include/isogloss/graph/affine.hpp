@@ -21,7 +21,8 @@ template <class T> struct Source {
     enum class When { sequence, previous, current } when = When::sequence;
     Seq<T> input;
     Weight<T> weight = {};
-    Tokens tokens = {};    // if given, W is a stack of matrices, one for each symbol
+    Tokens tokens = {};       // if given, W is a stack of matrices, one for each symbol
+    bool transposed = false;  // the parameter is Wᵀ
     Mask mask = {};        // if given, multiplies the input; one group for each equal block of columns of z
     T* masked = nullptr;   // [T, B, width], the input multiplied by one group of the mask
     T* squared = nullptr;  // W∘W, for the modulus
@@ -30,6 +31,10 @@ template <class T> struct Source {
     std::uint64_t packed_at = 0;  // the pass it was packed in
 
     bool by_step() const { return when != When::sequence; }
+    /// W of the parameter, or of a part of it.
+    template <class U> MatrixRef<U> matrix(MatrixRef<U> of_parameter) const {
+        return transposed ? t(of_parameter) : of_parameter;
+    }
 };
 
 template <class T> struct UnitsRecord {
@@ -97,8 +102,14 @@ public:
         return {scratch(), q.rows, width()};
     }
 
-    /// The matrix of a product [width, columns] within the parameter, or within its gradient or squares.
+    /// The matrix of a product [width, columns] within the parameter, or within its gradient or squares; and as it lies
+    /// there, the transpose of a transposed one.
     template <class U> MatrixRef<U> matrix(const TermProduct<T>& q, MatrixRef<U> of_parameter) const {
+        return source_.matrix(block(q, of_parameter));
+    }
+    template <class U> MatrixRef<U> block(const TermProduct<T>& q, MatrixRef<U> of_parameter) const {
+        if (source_.transposed)
+            return of_parameter.rows_from(q.column, q.columns).columns(q.matrix_row, width());
         return of_parameter.rows_from(q.matrix_row, width()).columns(q.column, q.columns);
     }
 
@@ -130,7 +141,8 @@ inline constexpr Index worth_packing = 4;
 /// there are enough steps to pay for packing it; see kernel::Packed.
 template <class T> void multiply(const Store<T>& store, Source<T>& s, bool whole, MatrixRef<const T> a,
                                  MatrixRef<const T> b, T beta, MatrixRef<T> c) {
-    const auto* packed = whole ? store.parameters[s.weight.id].packed : nullptr;
+    const Parameter<T>& p = store.parameters[s.weight.id];
+    const auto* packed = !whole ? nullptr : s.transposed ? p.packed_transpose : p.packed;
     if (!packed && whole && s.memory && store.time >= worth_packing && a.rows >= 2) {
         pack(store, s, b);
         packed = &s.packed;
@@ -180,7 +192,9 @@ void add_term_to_weight(Store<T>& store, const UnitsRecord<T>& u, const Source<T
     else beta = p.begin_product();
     const MatrixRef<T> gradient(p.gradient, p.rows, p.cols);
     term.products(0, store.rows(), [&](const TermProduct<T>& q) {
-        product<T>(store.products(), t(term.input(q)), q.of(dz), beta, term.matrix(q, gradient));
+        const MatrixRef<const T> a = term.input(q), d = q.of(dz);
+        const bool turned = s.transposed;
+        product<T>(store.products(), t(turned ? d : a), turned ? a : d, beta, term.block(q, gradient));
     });
 }
 

@@ -280,7 +280,7 @@ template <class T> SharedWeights<T> Graph<T>::packed_weights(Precision precision
     SharedWeights<T> weights(store_.shared ? store_.shared->unpacked() : shared_weights());
     for (const auto& u : store_.units)
         for (const auto& s : u.sources)
-            if (s.tokens.id < 0) weights.pack(store_.parameters[s.weight.id].name, false, precision);
+            if (s.tokens.id < 0) weights.pack(store_.parameters[s.weight.id].name, s.transposed, precision);
     for (const auto& o : store_.logits) weights.pack(store_.parameters[o.table.id].name, true, precision);
     return weights;
 }

@@ -132,7 +132,7 @@ public:
         this->split_batch(
             *this,
             [&](auto&, auto& s) {
-                if (s.memory) graph::pack<T>(this->store_, s, this->store_[s.weight].values());
+                if (s.memory) graph::pack<T>(this->store_, s, s.matrix(this->store_[s.weight].values()));
             },
             f);
     }
@@ -203,7 +203,7 @@ public:
         this->split_batch(
             *this,
             [&](auto& u, auto& s) {
-                if (s.memory) graph::pack<T>(this->store_, s, t(matrix(s)));
+                if (s.memory) graph::pack<T>(this->store_, s, t(s.matrix(matrix(s))));
                 // Cleared now, so that no part clears what another has added.
                 this->store_.adjoint(u.z.id, quantity);
                 this->store_.adjoint(s.input.id, quantity);

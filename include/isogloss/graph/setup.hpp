@@ -53,7 +53,7 @@ template <class T> class Setup;
 ///
 /// Each `from` adds a term a W with W [width of a, n] under the node's name; a preceding `init` sets the
 /// initial values of W. Variants of a term:
-/// - `from(W, a)` with a handle: the parameter is shared;
+/// - `from(W, a)` with a handle: the parameter is shared, with `s.transposed(W)` its transpose is the matrix;
 /// - `from("W", a, mask)`: the input is multiplied by a dropout mask first; a mask of several groups
 ///   gives each equal block of columns of z (each gate) its own;
 /// - `from("W", a, x)` with tokens x: W is a stack of matrices, one per symbol, [V · width of a, n], and
@@ -94,6 +94,9 @@ private:
 
     Weight<T> weight(const std::string& name, Index rows, Index cols) const;
     Weight<T> weight(Weight<T> shared, Index rows, Index cols) const;
+    Weight<T> weight(graph::Transposed<T> shared, Index rows, Index cols) const {
+        return weight(shared.of, cols, rows);
+    }
     template <class W, class A> UnitsBuilder& term(const W& w, const A& a, Tokens x, Mask mask);
 
     Setup<T>& setup_;
@@ -131,6 +134,7 @@ public:
         own(a);
         return {a};
     }
+    graph::Transposed<T> transposed(Weight<T> w) const { return {w}; }
 
     UnitsBuilder<T> units(const std::string& local, Index width) {
         return UnitsBuilder<T>(*this, local, width);
@@ -311,6 +315,7 @@ UnitsBuilder<T>& UnitsBuilder<T>::term(const W& w, const A& a, Tokens x, Mask ma
     auto& record = store[units_];
     setup_.own(sequence(a));
     graph::Source<T> source{.when = when(a), .input = sequence(a)};
+    source.transposed = std::is_same_v<W, graph::Transposed<T>>;
     const Index width = source.input.width;
     Index matrices = 1;
     if (x.id >= 0) {

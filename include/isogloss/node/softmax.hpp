@@ -31,14 +31,18 @@ template <class T> struct Softmax {
     template <class Quantity> void backward(Backward<T, Quantity>&) {}
 };
 
-/// Logits whose matrix is the embedding table: o_t = E h_t (+ b), or E (h_t P) (+ b).
+/// Logits whose matrix is the embedding table: o_t = E h_t (+ b), or E (h_t P) (+ b), or E (h_t Wᵀ) (+ b) with the weight W
+/// of another node, such as that of a Linear between the table and the layers below:
 ///
-/// Shapes   h [T, B, n];  E [V, m];  P [n, m] and b [1, V] if enabled;  o [T, B, V], never stored
+///     auto x = g.add<Linear>("project", {.units = n, .bias = false}, g.add<Embedding>("embed", {}, words, E));
+///     auto o = g.add<TiedSoftmax>("softmax", {}, g.add<Lstm>("lstm", {.units = n}, x), E, g.weight("project.W"));
+///
+/// Shapes   h [T, B, n];  E [V, m];  P [n, m] and b [1, V] if enabled;  W [m, n];  o [T, B, V], never stored
 /// Options  bias        whether to add b, default false; it starts at 0
-///          projection  whether to multiply h by P first, default false; without it unequal widths are an
+///          projection  whether to multiply h by P first, default false; without it or W unequal widths are an
 ///                      error
 ///          init        start values of P, default uniform(0.1)
-/// The table's gradient is the sum of the lookup's and the head's.
+/// The gradient of the table, and of W, is the sum of both uses.
 /// Source   Inan, Khosravi, Socher 2017, eq. (4.5) with W = Lᵀ, b = 0.  Departure: the bias and the
 /// projection.
 template <class T> struct TiedSoftmax {
@@ -51,15 +55,18 @@ template <class T> struct TiedSoftmax {
     std::optional<Units<T>> projected;
 
     Logits<T> setup(Setup<T>& s, Seq<T> h, Weight<T> E) {
-        if (h.width != E.cols && !options.projection)
+        if (options.projection && !projected)
+            projected = s.units("projected", E.cols).init(options.init).from("P", h);
+        if (projected) s.open(*projected);
+        else if (h.width != E.cols)
             s.fail("the input has width ", h.width, ", the table '", s.name_of(E), "' ", E.cols,
                    "; set the units of the layer below to that, or {.projection = true}");
-        if (options.projection) {
-            projected = s.units("projected", E.cols).init(options.init).from("P", h);
-            s.open(*projected);
-        }
         const auto b = options.bias ? s.weight("b", 1, E.rows, constant(0)) : Weight<T>{};
         return s.logits(projected ? projected->z : h, E, b);
+    }
+    Logits<T> setup(Setup<T>& s, Seq<T> h, Weight<T> E, Weight<T> W) {
+        projected = s.units("projected", E.cols).from(s.transposed(W), h);
+        return setup(s, h, E);
     }
     void forward(Forward<T>& p) {
         if (projected) p.affine(*projected);

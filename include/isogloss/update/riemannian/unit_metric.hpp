@@ -17,7 +17,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 template <class T> class UnitMetric final : public Metric<T> {
 public:
     /// The units' parameters that are in `group`; every form but the diagonal one is quasi-diagonal here. Throws UsageError
-    /// for weights that are selected by tokens, and when memory does not suffice.
+    /// for weights that are selected by tokens or transposed, and when memory does not suffice.
     UnitMetric(graph::Store<T>& store, const Parameters<T>& group, const graph::UnitsRecord<T>& units,
                UnitModulus modulus, MetricForm form)
         : Metric<T>(store, message("riemannian: units '", units.name, "'"), form, modulus),
@@ -35,9 +35,9 @@ public:
             const std::size_t k = inputs_.size();
             auto& input = inputs_.emplace_back(Input{s, std::size_t(place), {}, {}});
             const Index of_weight = group[input.place].rows;
-            if (s.tokens.id >= 0)
+            if (s.tokens.id >= 0 || s.transposed)
                 throw UsageError("riemannian: units '", units.name,
-                                 "' have weights chosen by a token and no metric");
+                                 "' have weights chosen by a token, or transposed, and no metric");
             this->take_sums(name("square", k), input.square, of_weight, n);
             if (form != MetricForm::diagonal) this->take_sums(name("cross", k), input.cross, of_weight, n);
         }
