@@ -151,6 +151,60 @@ TEST_CASE("Updates leave out what is not trained", "[graph][trained][update]") {
     CHECK(riemannian.group().size() == 3);
 }
 
+TEST_CASE("Weights frozen for an epoch: gradients, norms and steps are those of the rest",
+          "[graph][trained][update]") {
+    const auto check = [](auto make, bool clipped_by_hand) {
+        Net<double> net({true, true});
+        auto update = make(net.g);
+        const auto all = net.g.parameters();
+        const auto step = [&] {
+            net.pass();
+            const double norm = direction_norm(all.trained(), all.divisor(Divisor::batch), 0);
+            if (clipped_by_hand) CHECK(clip_gradients(all, 0.5) == Approx(norm));
+            else CHECK(update.step() == Approx(norm));
+            if (clipped_by_hand) CHECK(update.step() == Approx(std::min(norm, 0.5)));
+        };
+        const auto values = [&](const char* pattern) {
+            std::vector<double> v;
+            for (const auto* p : net.g.parameters(pattern)) v.insert(v.end(), p->value, p->value + p->size());
+            return v;
+        };
+        step(), step();  // some momentum
+        for (const char* frozen : {"softmax.*", "E", "lstm.*"}) {
+            const auto before = values(frozen), rest_before = values((std::string("!") + frozen).c_str());
+            net.g.parameters(frozen).trained(false);
+            step(), step();
+            CHECK(values(frozen) == before);
+            CHECK(values((std::string("!") + frozen).c_str()) != rest_before);
+            net.g.parameters(frozen).trained(true);
+            step();
+            CHECK(values(frozen) != before);
+        }
+    };
+    const SgdOptions sgd{.rate = 0.1, .clip = 0.3, .momentum = 0.5};
+    check([&](auto& g) { return Sgd<double>(g.parameters(), sgd); }, false);
+    check([&](auto& g) { return Sgd<double>(g.parameters(), {.rate = 0.1}); }, true);
+    check([&](auto& g) { return Adam<double>(g.parameters(), {.clip = 0.3, .weight_decay = 0.1}); }, false);
+    check([&](auto& g) { return AveragedSgd<double>(g.parameters(), {.sgd = sgd}); }, false);
+}
+
+TEST_CASE("Averages go on with frozen weights, a metric refuses them", "[graph][trained][update]") {
+    Net<double> net({false, false});
+    WeightAverage<double> average(net.g.parameters(), {.decay = 0.5});
+    Riemannian<double> riemannian(net.g, "softmax.*", {});
+    average.add();
+    net.g.parameters("softmax.*").trained(false);
+    const auto W = net.value("softmax.W"), U = net.value("lstm.U");
+    Sgd<double> sgd(net.g.parameters(), {.rate = 0.1});
+    net.pass(), sgd.step(), average.add();
+    average.swap();
+    CHECK(net.value("softmax.W") == W);
+    CHECK(net.value("lstm.U") != U);
+    average.swap();
+    net.pass();
+    CHECK_THROWS_AS(riemannian.step(), UsageError);
+}
+
 TEST_CASE("Not to be trained is refused where it makes no sense", "[graph][trained]") {
     Net<float> net({true, false}, {.trained = false});
     CHECK_THROWS_AS(net.g.parameters("E").trained(true), UsageError);

@@ -98,3 +98,28 @@ TEST_CASE("Adam's decay is decoupled, its clipping by the whole group", "[update
     REQUIRE_THROWS_AS(adam.step(), NumericError);
     CHECK(g.value(w)(0, 0) == before);
 }
+
+TEST_CASE("Adam counts the steps of each weight: one frozen before the first begins as a new one",
+          "[update][adam]") {
+    Graph<double> g({});
+    const auto a = g.weight("a", 1, 1, constant(0)), b = g.weight("b", 1, 1, constant(0));
+    Adam<double> adam(g.parameters(), {.rate = 0.125, .weight_decay = 0.5, .divisor = Divisor::none});
+    const auto step = [&](double of_a, double of_b) {
+        g.gradient(a)(0, 0) = of_a;
+        if (g.parameter("b").trained) g.gradient(b)(0, 0) = of_b;
+        return adam.step();
+    };
+    g.parameters("b").trained(false);
+    for (int k = 0; k < 20; ++k) CHECK(step(3, 0) == 3);
+    CHECK(g.value(b)(0, 0) == 0);
+    g.parameters("b").trained(true);
+    step(3, 4);
+    CHECK(g.value(b)(0, 0) == Approx(-0.125));
+    // And one frozen later goes on with the averages that it had: from a step before to the next one as if at once.
+    g.parameters("b").trained(false);
+    for (int k = 0; k < 20; ++k) step(-3, 0);
+    g.parameters("b").trained(true);
+    const double before = g.value(b)(0, 0);
+    step(3, 4);
+    CHECK(g.value(b)(0, 0) == Approx(before - 0.125 - 0.125 * 0.5 * before));
+}

@@ -29,7 +29,7 @@ struct AdamOptions {
 ///     m ← β₁ m + (1 - β₁) g;   s ← β₂ s + (1 - β₂) g²
 ///     w ← w - η ( m / (1 - β₁ᵏ) / (√(s / (1 - β₂ᵏ)) + ε) + λ w )
 ///
-/// with g divided and clipped as in Sgd. Rows of a table that were not looked up have g = 0 and still move
+/// with g divided and clipped as in Sgd, and k the number of steps of each weight, without those in which it was frozen. Rows of a table that were not looked up have g = 0 and still move
 /// by their momentum, so every step visits the whole group.
 /// A square beyond the range of T (g from 1.3e19 in float) counts as the largest number, which decays like any other.
 /// Errors   UsageError: options out of range, and as Rule::begin_step. NumericError, with nothing changed: a gradient that
@@ -47,51 +47,55 @@ public:
             mean_.emplace_back(p.size(), T(0));
             square_.emplace_back(p.size(), T(0));
         });
+        steps_.resize(group_.size()), eta_.resize(group_.size()), scale_.resize(group_.size());
     }
 
     /// One step; returns the norm of the gradient before clipping.
     double step() {
         const SubnormalsAreZero flush;  // averages of gradients that have become 0 decay to 0
         const double d = this->begin_step(), norm = direction_norm(group_, d, 0);
-        const auto k = static_cast<double>(steps_ + 1);
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         const T b1 = static_cast<T>(options_.beta1), b2 = static_cast<T>(options_.beta2);
         // Of the β in use.
-        const auto bias = [k](T beta) { return 1 - std::pow(static_cast<double>(beta), k); };
+        const auto bias = [](T beta, double k) { return 1 - std::pow(static_cast<double>(beta), k); };
         // Infinity times a mean or a weight of 0 would be NaN.
         constexpr T largest = std::numeric_limits<T>::max();
         const auto finite = [](double x) { return static_cast<T>(std::min(x, double(largest))); };
-        const T eta = finite(options_.rate / bias(b1)), scale = static_cast<T>(1 / bias(b2));
+        for (std::size_t j = 0; j < group_.size(); ++j) {
+            if (!group_[j].trained) continue;
+            group_[j].dense_gradient();
+            const auto k = static_cast<double>(steps_[j] + 1);
+            eta_[j] = finite(options_.rate / bias(b1, k)), scale_[j] = static_cast<T>(1 / bias(b2, k));
+        }
         const T epsilon = static_cast<T>(options_.epsilon),
                 decay = finite(options_.rate * options_.weight_decay);
-        const auto moved = [=](T w, T gradient, T& m, T& s) {
+        const auto moved = [=](T eta, T scale, T w, T gradient, T& m, T& s) {
             const T g = factor * gradient;
             m = b1 * m + (1 - b1) * g;
             s = std::min(b2 * s + (1 - b2) * g * g, largest);
             return w - (eta * m / (std::sqrt(s * scale) + epsilon) + decay * w);
         };
-        for (Parameter<T>* p : group_)
-            if (p->trained) p->dense_gradient();
         step_all(
-            group_, double(eta) / (1 - double(b2)),
+            group_, options_.rate / (1 - double(b1)) / (1 - double(b2)),
             [&](std::size_t j, Index i) {
                 T m = mean_[j][i], s = square_[j][i];
-                return moved(group_[j].value[i], group_[j].gradient[i], m, s);
+                return moved(eta_[j], scale_[j], group_[j].value[i], group_[j].gradient[i], m, s);
             },
             [&](std::size_t j, Index first, Index last) {
                 const T* gradient = group_[j].gradient;
                 T *w = group_[j].value, *m = mean_[j].data(), *s = square_[j].data();
-                for (Index i = first; i < last; ++i) w[i] = moved(w[i], gradient[i], m[i], s[i]);
+                const T eta = eta_[j], scale = scale_[j];
+                for (Index i = first; i < last; ++i) w[i] = moved(eta, scale, w[i], gradient[i], m[i], s[i]);
             });
-        ++steps_;
+        for (std::size_t j = 0; j < group_.size(); ++j) steps_[j] += group_[j].trained;
         return norm;
     }
 
     /// Shows its state to a visitor (see io/checkpoint.hpp).
     template <class Visitor> void visit(Visitor& v) {
         Rule<T, AdamOptions>::visit(v);
-        v.counter("steps", steps_);
         for (std::size_t j = 0; j < group_.size(); ++j) {
+            v.counter(message("steps/", group_[j].name), steps_[j]);
             v.array(message("mean/", group_[j].name), mean_[j].data(), group_[j].rows, group_[j].cols);
             v.array(message("square/", group_[j].name), square_[j].data(), group_[j].rows, group_[j].cols);
         }
@@ -99,7 +103,8 @@ public:
 
 private:
     using Rule<T, AdamOptions>::group_, Rule<T, AdamOptions>::options_;
-    std::uint64_t steps_ = 0;
+    std::vector<std::uint64_t> steps_;  // k - 1 of each parameter: none counts in which it was frozen
+    std::vector<T> eta_, scale_;        // η / (1 - β₁ᵏ) and 1 / (1 - β₂ᵏ), by parameter
     std::vector<std::vector<T>> mean_, square_;
 };
 
