@@ -46,8 +46,8 @@ struct TorchPart {
     std::string parameter;
     std::vector<std::string> tensors;
     bool transposed, bias;
-    std::vector<Index> gates =
-        {};  ///< of three in each tensor those wanted, in our order; none: all as they are
+    std::vector<Index> gates = {
+        0};  ///< of three in each tensor those wanted, in our order; {0}: all as they are
 };
 
 inline std::vector<TorchPart> parts_of(const TorchLayer& l) {
@@ -78,14 +78,11 @@ std::vector<T> torch_values(const Safetensors& file, const Parameter<T>& p, cons
     const auto found = [&](const std::string& name) { return file.find(name) != nullptr; };
     if (part.bias && std::ranges::none_of(part.tensors, found)) return sum;
     // A column of ours is an entry of their first dimension, except where nothing is transposed.
-    const Index blocks = std::max<Index>(1, std::ssize(part.gates)), n = p.cols / blocks,
-                all = part.gates.empty() ? n : 3 * n;
+    const Index n = p.cols / std::ssize(part.gates), all = part.gates == std::vector<Index>{0} ? n : 3 * n;
     const std::vector<Index> shape = part.bias         ? std::vector<Index>{all}
                                      : part.transposed ? std::vector<Index>{all, p.rows}
                                                        : std::vector<Index>{p.rows, p.cols};
-    const auto column = [&](Index j) {
-        return part.gates.empty() ? j : part.gates[static_cast<std::size_t>(j / n)] * n + j % n;
-    };
+    const auto column = [&](Index j) { return part.gates[static_cast<std::size_t>(j / n)] * n + j % n; };
     for (const std::string& name : part.tensors) {
         if (file.at(name).shape != shape)
             throw FileError(file.name(), ": ", in_quotes(name), " is ", dimensions_text(file.at(name).shape),

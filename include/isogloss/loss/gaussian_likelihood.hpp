@@ -31,16 +31,12 @@ template <class T> struct GaussianLikelihood {
     std::optional<Units<T>> own;  // s, if it is a weight
     detail::RealTarget<T> target;
 
-    Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> y) { return setup(g, mean, y, Tokens{}); }
-    Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> y, Tokens where) {
+    Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> y, Tokens where = {}) {
         g.require("scale", options.scale, 1e-100, 1e100);
         own = g.units("s", mean.width).bias("log_scale", constant(std::log(options.scale)));
         return setup(g, mean, own->z, y, where);
     }
-    Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> log_scale, Seq<T> y) {
-        return setup(g, mean, log_scale, y, Tokens{});
-    }
-    Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> log_scale, Seq<T> y, Tokens where) {
+    Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> log_scale, Seq<T> y, Tokens where = {}) {
         h = mean, s = log_scale;
         return target.setup(g, {h, s}, y, where);
     }
@@ -48,23 +44,20 @@ template <class T> struct GaussianLikelihood {
         if (own) p.affine(*own);
         const T *mean = p.data(h), *scale = p.data(s), *y = p.data(target.y);
         target.forward(p, [=](Index k) {
-            const double log_scale = static_cast<double>(scale[k]),
-                         e = (static_cast<double>(y[k]) - static_cast<double>(mean[k])) *
-                             std::exp(-log_scale);
+            const double d = static_cast<double>(mean[k]) - static_cast<double>(y[k]),
+                         log_scale = static_cast<double>(scale[k]), e = d * std::exp(-log_scale);
             return std::log(2 * std::numbers::pi) / 2 + log_scale + e * e / 2;
         });
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
+        constexpr bool gradient = Backward<T, Quantity>::is_gradient;
         const T *mean = p.data(h), *scale = p.data(s), *y = p.data(target.y);
         const T upstream = static_cast<T>(p.upstream(target.l)), phi = std::abs(upstream);
         T *to_mean = p.adjoint_data(h), *to_scale = p.adjoint_data(s);
-        target.each(p, [&](Index r) {
-            for (Index k = r * h.width; k < (r + 1) * h.width; ++k) {
-                const T inverse = std::exp(-scale[k]), e = (mean[k] - y[k]) * inverse;
-                to_mean[k] +=
-                    Backward<T, Quantity>::is_gradient ? upstream * e * inverse : phi * inverse * inverse;
-                to_scale[k] += Backward<T, Quantity>::is_gradient ? upstream * (1 - e * e) : 2 * phi;
-            }
+        target.each(p, [=](Index k, Index) {
+            const T inverse = std::exp(-scale[k]), e = (mean[k] - y[k]) * inverse;
+            to_mean[k] += gradient ? upstream * e * inverse : phi * inverse * inverse;
+            to_scale[k] += gradient ? upstream * (1 - e * e) : 2 * phi;
         });
         if (own) p.affine_backward(*own);
     }

@@ -19,26 +19,25 @@ template <class T> struct RealTarget {
         y = target, where = positions;
         for (const Seq<T>& h : predictions)
             if (h.width != y.width)
-                s.fail("'", s.name_of(h), "' has width ", h.width, ", the target '", s.name_of(y), "' ",
-                       y.width, "; put a Linear of ", y.width, " units between");
+                s.fail("'", s.name_of(h), "' has width ", h.width, ", expected ", y.width, " of '",
+                       s.name_of(y), "'");
         return l = s.loss();
     }
-    /// Calls f(r) for the positions with a target.
+    /// Calls f(k, r) for the numbers k of the positions r with a target.
     template <class F> void each(const Pass<T>& p, F&& f) const {
         const Token* x = where.id < 0 ? nullptr : p.data(where);
         for (Index r = 0; r < p.rows(); ++r)
-            if (!x || x[r] != not_predicted) f(r);
+            for (Index k = r * y.width; (!x || x[r] != not_predicted) && k < (r + 1) * y.width; ++k) f(k, r);
     }
-    /// Sets the loss to the sum of cost(k) over the numbers k = r · width + j of the positions r with a target.
+    /// Sets the loss to the sum of cost(k) over these numbers.
     template <class F> void forward(Forward<T>& p, F&& cost) const {
         double total = 0;
         Index count = 0;
-        each(p, [&](Index r) {
-            double sum = 0;
-            for (Index k = r * y.width; k < (r + 1) * y.width; ++k) sum += cost(k);
-            p.by_token(l)[r] = sum, total += sum, ++count;
+        each(p, [&](Index k, Index r) {
+            const double nats = cost(k);
+            p.by_token(l)[r] += nats, total += nats, ++count;
         });
-        p.set(l, total, count);
+        p.set(l, total, count / y.width);
     }
 };
 }  // namespace detail
@@ -57,8 +56,7 @@ template <class T> struct SquaredError {
     Seq<T> h;
     detail::RealTarget<T> target;
 
-    Loss<T> setup(Setup<T>& s, Seq<T> prediction, Seq<T> y) { return setup(s, prediction, y, Tokens{}); }
-    Loss<T> setup(Setup<T>& s, Seq<T> prediction, Seq<T> y, Tokens where) {
+    Loss<T> setup(Setup<T>& s, Seq<T> prediction, Seq<T> y, Tokens where = {}) {
         h = prediction;
         return target.setup(s, {h}, y, where);
     }
@@ -71,11 +69,10 @@ template <class T> struct SquaredError {
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
         const T *mean = p.data(h), *y = p.data(target.y);
-        const T upstream = static_cast<T>(p.upstream(target.l)), phi = std::abs(upstream);
+        const T upstream = static_cast<T>(p.upstream(target.l));
         T* to = p.adjoint_data(h);
-        target.each(p, [&](Index r) {
-            for (Index k = r * h.width; k < (r + 1) * h.width; ++k)
-                to[k] += Backward<T, Quantity>::is_gradient ? upstream * (mean[k] - y[k]) : phi;
+        target.each(p, [=](Index k, Index) {
+            to[k] += Backward<T, Quantity>::is_gradient ? upstream * (mean[k] - y[k]) : std::abs(upstream);
         });
     }
 };

@@ -84,7 +84,7 @@ template <class T> struct Gru {
             for (const Index t : part.steps()) {
                 part.affine(gates, t);
                 if (recurrent) part.affine(*recurrent, t);
-                kernel::gru_gates_forward(part.batch(), n, gated(part, t));
+                kernel::gru_gates_forward(part.batch(), n, at(part, t, true));
                 if (recurrent) kernel::add(part.batch() * n, part.data(reset, t), part.data(candidate, t));
                 else part.affine(candidate, t);
                 kernel::gru_state_forward(part.batch(), n, at(part, t));
@@ -110,7 +110,7 @@ template <class T> struct Gru {
                 } else {
                     part.affine_backward(candidate, t);
                 }
-                kernel::gru_gates_backward<squared>(part.batch(), n, gated(part, t), adjoints);
+                kernel::gru_gates_backward<squared>(part.batch(), n, at(part, t, true), adjoints);
                 part.affine_backward(gates, t);
                 if (recurrent) part.affine_backward(*recurrent, t);
             }
@@ -121,14 +121,10 @@ template <class T> struct Gru {
     }
 
 private:
-    kernel::GruRows<T> at(const Pass<T>& p, Index t) const {
-        return {p.data(gates, t), p.data(h, t - 1), p.data(reset, t), p.data(candidate, t), p.data(h, t)};
-    }
-    /// The same with what r multiplies in place of h_{t-1}.
-    kernel::GruRows<T> gated(const Pass<T>& p, Index t) const {
-        auto rows = at(p, t);
-        if (recurrent) rows.before = p.data(*recurrent, t);
-        return rows;
+    // `gated`: with what r multiplies, which with reset_after is not h_{t-1}.
+    kernel::GruRows<T> at(const Pass<T>& p, Index t, bool gated = false) const {
+        const T* before = gated && recurrent ? p.data(*recurrent, t) : p.data(h, t - 1);
+        return {p.data(gates, t), before, p.data(reset, t), p.data(candidate, t), p.data(h, t)};
     }
 };
 
