@@ -9,6 +9,7 @@
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,7 +89,8 @@ template <class T> struct Parameter {
     /// The matrix and its transpose packed for multiplication from the left, if the graph is on packed weights
     /// (Graph::packed_weights) and uses them in such products; else null.
     const graph::PackedMatrix<T>*packed = nullptr, *packed_transpose = nullptr;
-    bool trained = true;  ///< false: frozen, see WeightOptions::trained and Parameters::trained
+    bool trained = true;              ///< false: frozen, see WeightOptions::trained and Parameters::trained
+    Array<std::uint8_t> frozen = {};  ///< by row: whether it is frozen, see freeze_rows(); empty: none is
     /// To whom the values are lent. Never null; the records of one matrix in all graphs on it share the loan.
     std::shared_ptr<graph::Loan> loan = std::make_shared<graph::Loan>();
     Condition condition = Condition::empty;
@@ -160,6 +162,22 @@ template <class T> struct Parameter {
             std::fill_n(row, cols, T(0));
         }
         return row;
+    }
+
+    /// Freezes these rows and no others: a backward pass of gradients leaves theirs at 0, and no update moves them, by decay
+    /// neither. As with `trained`, a checkpoint does not record it. Throws UsageError for a row that there is not.
+    void freeze_rows(std::span<const Index> some) {
+        for (const Index i : some)
+            isogloss::require(message("freeze_rows: '", name, "'"), "row", i, 0, rows - 1);
+        frozen.assign(some.empty() ? 0 : rows, std::uint8_t{0});
+        for (const Index i : some) frozen[i] = 1;
+        if (counts()) clear_frozen_rows(gradient);
+    }
+    bool is_frozen(Index row) const { return !frozen.empty() && frozen[row]; }  ///< see freeze_rows()
+    /// Sets the frozen rows of a matrix of this size to 0.
+    void clear_frozen_rows(T* matrix) const {
+        for (Index i = 0; i < std::ssize(frozen); ++i)
+            if (frozen[i]) std::fill_n(matrix + i * cols, cols, T(0));
     }
 
     void clear_gradient() {

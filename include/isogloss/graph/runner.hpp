@@ -128,6 +128,8 @@ public:
                 if (q == 0) p.clear_gradient();
             throw;
         }
+        for (auto& p : store_.parameters)
+            if (q == 0 && p.counts()) p.clear_frozen_rows(p.gradient);
         store_.carried_back[q] = store_.forward_pass;
     }
 

@@ -26,17 +26,26 @@ template <class F> void over_numbers(Index n, F&& f) {
 }
 }  // namespace kernel
 
+/// Calls f(i) for the rows of a parameter in which its gradient can differ from zero, without the frozen ones.
+template <class T, class F> void for_each_row(const Parameter<T>& p, F&& f) {
+    const auto visit = [&](Index i) {
+        if (!p.is_frozen(i)) f(i);
+    };
+    if (p.condition == Parameter<T>::Condition::dense)
+        for (Index i = 0; i < p.rows; ++i) visit(i);
+    else if (p.condition == Parameter<T>::Condition::rows)
+        for (const Index i : p.touched) visit(i);
+}
+
 /// Calls f(w, g, n, piece) for the contiguous ranges of a parameter in which its gradient can differ from
-/// zero: everything, in at most 64 pieces divided among threads(), the touched rows, or nothing.
+/// zero: everything, in at most 64 pieces divided among threads(), the rows of for_each_row, or nothing.
 template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
-    using Condition = typename Parameter<T>::Condition;
-    if (p.condition == Condition::dense) {
+    if (p.condition == Parameter<T>::Condition::dense && p.frozen.empty())
         kernel::over_numbers(p.size(), [&](Index first, Index last, Index piece) {
             f(p.value + first, p.gradient + first, last - first, piece);
         });
-    } else if (p.condition == Condition::rows) {
-        for (const Index i : p.touched) f(p.value + i * p.cols, p.gradient + i * p.cols, p.cols, Index{0});
-    }
+    else
+        for_each_row(p, [&](Index i) { f(p.value + i * p.cols, p.gradient + i * p.cols, p.cols, Index{0}); });
 }
 
 namespace detail {
@@ -102,14 +111,6 @@ double clip_gradients(const Parameters<T>& group, double clip, Divisor divisor =
         for (Parameter<T>* p : group)
             for_each_range(*p, [&](T*, T* g, Index n, Index) { kernel::scale(n, factor, g); });
     return norm;
-}
-
-/// Calls f(i) for the rows of a parameter in which its gradient can differ from zero.
-template <class T, class F> void for_each_row(const Parameter<T>& p, F&& f) {
-    if (p.condition == Parameter<T>::Condition::dense)
-        for (Index i = 0; i < p.rows; ++i) f(i);
-    else if (p.condition == Parameter<T>::Condition::rows)
-        for (const Index i : p.touched) f(i);
 }
 
 /// Renormalises those rows held at norm 1 that moved, and clears the gradient.

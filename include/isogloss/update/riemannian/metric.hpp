@@ -219,6 +219,7 @@ public:
         for (std::size_t k = 0; k < group_.size(); ++k)
             slots_[k] = {group_[k].dense_gradient().data, delta_[k].data()};
         for (const auto& m : metrics) m->direction(slots_, scale, damping);
+        for (std::size_t k = 0; k < group_.size(); ++k) group_[k].clear_frozen_rows(delta_[k].data());
         double slope = 0;
         for (std::size_t k = 0; k < group_.size(); ++k)
             slope -= kernel::dot(group_[k].size(), group_[k].gradient, delta_[k].data()) / d;

@@ -95,6 +95,8 @@ public:
         }
         const Damping damping{damping_.relative, weight * damping_.absolute};
         for (auto& metric : metrics_) metric->direction(slots_, 1, damping);
+        for (std::size_t k = 0; k < members_.size(); ++k)
+            group_[k].clear_frozen_rows(members_[k].direction.data());
         if (conjugate_) conjugate();
         for (std::size_t k = 0; k < members_.size(); ++k) check(k, "direction", members_[k].direction);
     }
