@@ -148,6 +148,25 @@ TEST_CASE("Averages, dynamic evaluation and steps of a metric leave frozen rows 
     CHECK(alone.all("softmax.b") != b);
 }
 
+TEST_CASE("A bias beside rows that are all frozen steps as if it were alone", "[update][frozen_rows]") {
+    const bool head = GENERATE(true, false);
+    const std::string name = head ? "softmax" : "rnn";
+    const auto step = [&](MetricForm form, bool frozen) {
+        Model<double> m(false, false);
+        auto& W = m.g.parameter(name + ".W");
+        std::vector<Index> all;
+        for (Index i = 0; i < W.rows; ++i) all.push_back(i);
+        if (frozen) W.freeze_rows(all);
+        Riemannian<double> update(m.g, name + ".W, " + name + ".b", {.form = form, .rate = 0.1});
+        m.pass();
+        update.step();
+        return m.all((name + ".b").c_str());
+    };
+    const Numbers alone = step(MetricForm::diagonal, true);
+    CHECK(step(MetricForm::quasi_diagonal, true) == alone);
+    CHECK(step(MetricForm::quasi_diagonal, false) != alone);
+}
+
 TEST_CASE("Which rows are frozen may change, and must be there", "[update][frozen_rows]") {
     Model<double> m(true);
     auto& E = m.g.parameter("E");

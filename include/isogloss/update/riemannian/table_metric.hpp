@@ -114,7 +114,7 @@ public:
             const T inverse = H00 >= std::numeric_limits<T>::min() ? 1 / H00 : T(0);
             const T G0 = bias.gradient ? part * bias.gradient[v] : T(0);
             T delta0 = -G0 * inverse;
-            if (with_bias()) {
+            if (with_bias() && !store_[head_->table].is_frozen(v)) {
                 const T* H0 = cross.data() + v * n;
                 for (Index i = 0; i < n; ++i) {
                     const T slope = H0[i] * inverse, diagonal = H[i] + epsilon;

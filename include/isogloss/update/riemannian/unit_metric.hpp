@@ -74,7 +74,8 @@ public:
             const T *G = group[input.place].gradient, *M = input.square.data(), *M0 = input.cross.data();
             T* delta = group[input.place].direction;
             for (Index first = 0; first < std::ssize(input.square); first += n)
-                if (with_bias) beside_bias(n, part, G + first, G0, M + first, M0 + first, delta + first);
+                if (with_bias && !this->parameter(input.source.weight).is_frozen(first / n))
+                    beside_bias(n, part, G + first, G0, M + first, M0 + first, delta + first);
                 else
                     for (Index j = 0; j < n; ++j)
                         delta[first + j] = -detail::ratio(part * G[first + j], M[first + j] + epsilon[j]);
