@@ -297,7 +297,7 @@ TEST_CASE("Several losses on one table add up their gradients", "[loss][fused_so
 namespace {
 
 // A loss of one's own by blocks: half the squared distance of the logits to a one-hot vector.
-template <class Scalar> struct SquaredError : SoftmaxLoss<Scalar, SquaredError> {
+template <class Scalar> struct SquaredDistance : SoftmaxLoss<Scalar, SquaredDistance> {
     struct Options {};
     Options options;
 
@@ -320,6 +320,6 @@ template <class Scalar> struct SquaredError : SoftmaxLoss<Scalar, SquaredError> 
 TEST_CASE("A loss of one's own on lazy logits obeys the laws of a node", "[loss][fused_softmax]") {
     REQUIRE(laws([](auto& g) {
                 const auto o = g.template add<Softmax>("head", {.vocabulary = 6}, g.input("h", 3));
-                return g.template add<SquaredError>("loss", {}, o, g.tokens("y", 6));
+                return g.template add<SquaredDistance>("loss", {}, o, g.tokens("y", 6));
             }) == "");
 }
