@@ -122,7 +122,7 @@ inline void apply_wide(Options& o, const std::string& corpus) {
 ///          then not finite. The highway network ("rhn") is described only as that of Zilly et al. 2016 with
 ///          a tied head: its settings are those of the code published with that paper, for Penn Treebank.
 ///          Ours: epochs and patience, except the 500 epochs of rhn, and the bias of the tied head, which the
-///          paper does not mention: with it validation is lower in every epoch
+///          paper sets to 0 (section 4): with it validation is lower in every epoch
 ///          (docs/programs/language_model_search.md has both). Small, medium and large sample the gradient
 ///          and compute products in bfloat16 where that is faster: of five trainings of the small network the
 ///          medians lie within the spread of exact ones (docs/performance.md); medium and large have not
