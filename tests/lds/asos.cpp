@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <isogloss/lds/asos.hpp>
 #include <isogloss/lds/subspace.hpp>
@@ -76,16 +77,59 @@ TEMPLATE_TEST_CASE("EM by ASOS raises the likelihood, and reaches what exact EM 
         LagCounts counts(12, {.lags = 10});
         counts.add(part);
         const LagMoments<T> moments(counts, {.pseudo_counts = 0});
-        s = start<T>(counts, 2);
-        other = s;
-        for (int i = 0; i < 8; ++i) {
-            maximise(asos_statistics(s, steady_state(s), moments, 10), s);
-            reference::exact_em_step<T>(other, part);
+        for (const bool scaled : {false, true}) {
+            s = start<T>(counts, 2);
+            other = s;
+            for (int i = 0; i < 8; ++i) {
+                maximise(asos_statistics(s, steady_state(s), moments, 10), s, {.scaled = scaled});
+                reference::exact_em_step<T>(other, part, scaled);
+            }
+            CHECK(difference(s.A, other.A) < 0.01);
+            CHECK(difference(s.C, other.C) < 0.01);
+            CHECK(difference(s.M, other.M) < 0.01);
         }
-        CHECK(difference(s.A, other.A) < 0.01);
-        CHECK(difference(s.C, other.C) < 0.01);
-        CHECK(difference(s.M, other.M) < 0.01);
     }
+}
+
+TEMPLATE_TEST_CASE("An M-step estimates the noise of the states, and is in a basis where it is I",
+                   "[lds][asos][em]", float, double) {
+    using T = TestType;
+    auto s = texts::recorded<T>(), as_it_is = s;
+    const auto averages = reference::exact_smoother<T>(s, texts::recorded_text()).statistics;
+    CHECK(maximise(averages, s) == 1);
+    maximise(averages, as_it_is, {.scaled = false});
+    const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-8;
+    // the system has the covariance of the words: M is that of the states
+    CHECK(difference(s.M, lyapunov(s.A, dense::identity(2))) < tolerance);
+    CHECK(difference(as_it_is.M, lyapunov(as_it_is.A, dense::identity(2))) > 0.1);
+    // NumPy, with xx, xx_1, yx, mu of lds_values.hpp: A = xx_1 @ inv(xx); Q = xx - A @ xx_1.T; m = sqrt(mu);
+    // C = yx @ inv(xx); C -= outer(m, m @ C); (C @ Q @ C.T)[0, 1]; (C @ A @ Q @ C.T)[1, 4]; eigvals(inv(Q) @ xx)
+    const SmallMatrix C = s.C, now = product_t(C, C), next = product_t(product(C, s.A), C);
+    CHECK(now(0, 1) == Approx(-0.03420781).epsilon(1e-5));
+    CHECK(next(1, 4) == Approx(-0.05821007).epsilon(1e-5));
+    CHECK(symmetric_eigen<double>(s.M, "test").values[0] == Approx(1.1330946).epsilon(1e-5));
+    CHECK(symmetric_eigen<double>(s.M, "test").values[1] == Approx(1.36775025).epsilon(1e-5));
+    const SmallMatrix D = as_it_is.C;
+    CHECK(difference(product_t(product(C, s.M), C), product_t(product(D, as_it_is.M), D)) < tolerance);  // R
+}
+
+TEST_CASE("EM that estimates the noise of the states never falls, and is ahead", "[lds][asos][em]") {
+    const Fixture f;
+    const LagMoments<double> psi(f.counts, {.pseudo_counts = 0});
+    std::array<double, 2> reached = {};
+    for (const bool scaled : {false, true}) {
+        auto s = start<double>(f.counts, 3);
+        double before = -1e300;
+        for (int i = 0; i < 6; ++i) {
+            auto statistics = asos_statistics(s, steady_state(s), psi, 20);
+            CHECK(statistics.log_likelihood > before - 1e-7);
+            before = statistics.log_likelihood;
+            maximise(std::move(statistics), s, {.scaled = scaled});
+        }
+        reached[scaled] = before;
+    }
+    CAPTURE(reached[0], reached[1]);
+    CHECK(reached[1] > reached[0] + 1e-4);
 }
 
 TEST_CASE("Without dynamics in the model the likelihood is that of independent words", "[lds][asos]") {

@@ -114,16 +114,21 @@ template <class T> ExactStates<T> exact_smoother(const Lds<T>& s, ArrayView<cons
 /// which never decreases between iterations.
 ///
 /// μ must be the frequencies of this same text, without pseudo-counts: only then is I - m mᵀ the covariance
-/// of y, and the M-step exact.
-template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens) {
+/// of y, and the M-step exact. With `scaled` the covariance of η too, up to the first state, whose prior stays I.
+template <class T> double exact_em_step(Lds<T>& s, ArrayView<const Token> tokens, bool scaled = false) {
     const char* who = "exact EM";
     const BlasOnOneThread blas;
     ExactStates<T> e = exact_smoother(s, tokens);
     const double value = e.statistics.log_likelihood;
     SmallMatrix A = with_radius(product(e.statistics.xx_1, symmetric_power(e.xx_before, -1, who)),
                                 MaximiseOptions{}.radius, who);
-    maximise(std::move(e.statistics), s);
+    const SmallMatrix Q = symmetrised(e.statistics.xx - product_t(A, e.statistics.xx_1));
+    maximise(std::move(e.statistics), s, {.scaled = false});
     s.A = std::move(A);
+    if (scaled) {
+        const SmallMatrix half = symmetric_power(Q, 0.5, who), back = symmetric_power(Q, -0.5, who);
+        s.A = product(back, s.A, half), s.C = times(s.C, half), s.M = product(back, s.M, back);
+    }
     return value;
 }
 

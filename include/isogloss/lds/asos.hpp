@@ -183,15 +183,24 @@ struct MaximiseOptions {
     double radius = 0.9999;
     /// Upper limit to which λ_max(C M Cᵀ) is reduced if it reaches 1, above 0 and below 1.
     double noise_limit = 0.98;
+    /// Estimate the covariance of η and change the basis so that it is I; false: it stays I, as in the paper.
+    bool scaled = true;
 };
 
-/// The M-step: A = E[x_{t+1}x_tᵀ] E[xxᵀ]⁻¹, C = E[yxᵀ] E[xxᵀ]⁻¹, M = E[xxᵀ], Q stays I.
+/// The M-step.
+///
+///     A = E[x_{t+1}x_tᵀ] E[xxᵀ]⁻¹,   C = E[yxᵀ] E[xxᵀ]⁻¹,   M = E[xxᵀ]
+///     scaled   Q = E[xxᵀ] - A E[x_{t+1}x_tᵀ]ᵀ;   x → Q^{-½} x:   A → Q^{-½} A Q^½,  C → C Q^½,  M → Q^{-½} M Q^{-½}
+///
+/// Any Q is I in some basis, so that both forms of EM have the same maxima; `scaled` maximises over Q too, and so
+/// climbs faster. M then solves M = AMAᵀ + I: the system has the covariance of the words, CMCᵀ + R = Ψ_0.
 ///
 /// Returns the factor by which M had to be scaled, usually 1.
 ///
 /// Errors   UsageError: options out of range, averages of another shape than the system. NumericError:
 ///          averages that are not finite, or E[xxᵀ] without a positive eigenvalue. The system is then unchanged.
-/// Source   Belanger, Kakade 2015, eq. (9), which this C turns into Ψ_0 - C M Cᵀ, and appendix A.1.
+/// Source   Belanger, Kakade 2015, eq. (9), which this C turns into Ψ_0 - C M Cᵀ, and appendix A.1; `scaled`:
+///          Liu, Rubin, Wu 1998, parameter expansion.
 template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, MaximiseOptions options = {}) {
     const char* who = "M-step";
     require(who, "radius", options.radius, Exclusive{0}, Exclusive{1});
@@ -208,9 +217,17 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     SmallMatrix A = with_radius(product(xx_1, inverse_xx), options.radius, who);
     TallMatrix<T> C = times(yx, inverse_xx);
     project_out<T>(s.whitening.m, ref(C));
-    SmallMatrix M = std::move(statistics.xx);
+    SmallMatrix M = xx;
     const SmallMatrix G = inner_products(C, C);
     const double factor = largest_share(G, M) < 1 ? 1 : repair_noise(G, M, options.noise_limit);
+    if (options.scaled) {  // of the A above, whose eigenvalues may have been scaled
+        const SmallMatrix cross = product_t(A, xx_1);
+        const SmallMatrix Q = symmetrised(xx - cross - transposed(cross) + product(A, product_t(xx, A)));
+        const auto e = symmetric_eigen<double>(Q, who);
+        const SmallMatrix half = symmetric_power(e, 0.5, who, 1e-6),
+                          back = symmetric_power(e, -0.5, who, 1e-6);
+        A = product(back, A, half), M = symmetrised(product(back, M, back)), C = times(C, half);
+    }
     s.A = std::move(A), s.C = std::move(C), s.M = std::move(M);  // last: above this line it may throw
     return factor;
 }
