@@ -10,11 +10,13 @@ using namespace isogloss;
 TEST_CASE("Rnn obeys the laws of a node", "[node][rnn]") {
     const double keep = GENERATE(1., 0.6);
     const auto scheme = GENERATE(DropoutScheme::tied, DropoutScheme::gal, DropoutScheme::recurrent);
-    CAPTURE(keep, static_cast<int>(scheme));
+    const auto activation = GENERATE(Activation::tanh, Activation::logistic);
+    CAPTURE(keep, static_cast<int>(scheme), static_cast<int>(activation));
     REQUIRE(laws([=](auto& g) {
                 const auto x = g.input("x", 3);
                 return check::probe(
-                    g, g.template add<Rnn>("rnn", {.units = 4, .keep = keep, .scheme = scheme}, x));
+                    g, g.template add<Rnn>(
+                           "rnn", {.units = 4, .keep = keep, .scheme = scheme, .activation = activation}, x));
             }) == "");
 }
 
@@ -50,15 +52,21 @@ TEST_CASE("Rnn agrees with PyTorch", "[node][rnn][reference]") {
 }
 
 TEST_CASE("Rnn of one unit is a scalar recursion that goes on from pass to pass", "[node][rnn]") {
+    const auto activation = GENERATE(Activation::tanh, Activation::logistic, Activation::relu);
+    const auto s = [=](double z) {
+        return activation == Activation::tanh       ? std::tanh(z)
+               : activation == Activation::logistic ? 1 / (1 + std::exp(-z))
+                                                    : std::max(z, 0.);
+    };
     Graph<double> g({.time = 2, .batch = 1});
     const auto x = g.input("x", 1);
-    const auto y = g.add<Rnn>("rnn", {.units = 1}, x);
+    const auto y = g.add<Rnn>("rnn", {.units = 1, .activation = activation}, x);
     set(g, "rnn.W", {0.5});
     set(g, "rnn.U", {-2});
     set(g, "rnn.b", {0.1});
     const Numbers in = {0.3, -0.7, 1.1, 0.2};
     Numbers expected, got;
-    for (double h = 0; const double v : in) expected.push_back(h = std::tanh(0.5 * v - 2 * h + 0.1));
+    for (double h = 0; const double v : in) expected.push_back(h = s(0.5 * v - 2 * h + 0.1));
     for (const Index first : {0, 2}) {
         g.forward(y, {x, in.data() + first, 2, 1});
         for (const double v : flat(g.value(y))) got.push_back(v);

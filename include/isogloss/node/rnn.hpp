@@ -1,18 +1,19 @@
 /// @file node/rnn.hpp  The simple recurrent layer.
 #pragma once
 
-#include <isogloss/kernel/gates.hpp>
+#include <isogloss/kernel/activation.hpp>
 #include <isogloss/node/dropout.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// h_t = tanh(x_t W + h_{t-1} U + b)
+/// h_t = s(x_t W + h_{t-1} U + b)
 ///
 /// Shapes   x [T, B, m];  W [m, n];  U [n, n];  b [1, n];  h [T, B, n]; n = units
 /// Options  units   n ≥ 1
 ///          keep    probability of keeping a unit, 2⁻³² to 1, default 1; masks according to `scheme`
 ///          scheme  DropoutScheme, default tied
 ///          init    start values of W and U, default uniform(0.1); b starts at 0
+///          activation  s, an Activation, default tanh; h before the first step is 0 with any
 /// Source   Elman 1990; dropout: see DropoutScheme.
 template <class T> struct Rnn {
     struct Options {
@@ -20,6 +21,7 @@ template <class T> struct Rnn {
         double keep = 1;
         DropoutScheme scheme = DropoutScheme::tied;
         Init init = uniform(0.1);
+        Activation activation = Activation::tanh;
     };
     Options options;
     RecurrentDropout<T> dropout;
@@ -43,7 +45,8 @@ template <class T> struct Rnn {
         p.over_batch([&](const Forward<T>& part) {
             for (const Index t : part.steps()) {
                 part.affine(z, t);
-                kernel::tanh_forward(part.batch() * h.width, part.data(z, t), part.data(h, t));
+                kernel::activate(options.activation, part.batch() * h.width, part.data(z, t),
+                                 part.data(h, t));
             }
         });
         dropout.forward(p);
@@ -52,8 +55,8 @@ template <class T> struct Rnn {
         dropout.backward(p);
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
-                kernel::tanh_backward<!Backward<T, Quantity>::is_gradient>(
-                    part.batch() * h.width, part.data(h, t), part.adjoint_data(h, t),
+                kernel::activation_backward<!Backward<T, Quantity>::is_gradient>(
+                    options.activation, part.batch() * h.width, part.data(h, t), part.adjoint_data(h, t),
                     part.adjoint_data(z, t));
                 part.affine_backward(z, t);
             }
