@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <functional>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
+#include <isogloss/counts/files.hpp>
+#include <isogloss/counts/pair_entropy.hpp>
 #include <isogloss/file/output_file.hpp>
 #include <isogloss/file/reader.hpp>
 #include <isogloss/geometry/embedding_dimension.hpp>
@@ -27,7 +29,7 @@ namespace ig = isogloss;
 
 /// The command line.
 struct Options {
-    std::string train, valid, csv = "embedding_dimension.csv", svg = "embedding_dimension.svg";
+    std::string train, valid, counts, csv = "embedding_dimension.csv", svg = "embedding_dimension.svg";
     std::vector<ig::Index> widths = {4, 8, 16, 32, 64, 128};
     std::vector<std::string> models = {"tied", "skip-gram"};
     ig::Index tokens = 200000, epochs = 4, batch = 20, bptt = 35, window = 5, max_vocabulary = 0;
@@ -306,6 +308,20 @@ int print_rule(double words) {
     return 0;
 }
 
+/// As CSV, the entropy of the pairs of a corpus for every window that its counts hold, and the dimensions that it asks for.
+int print_rule(const std::string& path) {
+    const auto file = ig::counts::load_counts(path);
+    const auto words = static_cast<double>(file.vocabulary.size());
+    std::printf("window,words,entropy,exact,rule,asymptotic\n");
+    for (ig::Index window = 1; window <= file.counts.lags(); ++window) {
+        const double entropy = ig::counts::pair_entropy(file.counts, window);
+        const auto found = ig::embedding_dimension(words, entropy);
+        std::printf("%td,%.15g,%.4f,%td,%.2f,%.2f\n", window, words, entropy, found.exact, found.rule,
+                    found.asymptotic);
+    }
+    return 0;
+}
+
 /// Throws UsageError for an option without effect.
 void require_effect(const CLI::App& app, const Options& o) {
     if (o.plot_only)
@@ -323,6 +339,9 @@ int work(int argc, char** argv) {
     app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
     auto* rule = app.add_option("N", o.vocabulary,
                                 "print the dimension for a vocabulary of this many words, and train nothing");
+    app.add_option(
+        "--counts", o.counts,
+        "file of `lds_text count`: print the entropy of its pairs and the dimension it asks for, as CSV");
     app.add_option("--train", o.train, "training text; default: ptb/ptb.train.txt under ISOGLOSS_DATA");
     app.add_option("--valid", o.valid, "validation text; default: ptb/ptb.valid.txt");
     app.add_option("--tokens", o.tokens, "only this many of the training text; 0: all");
@@ -352,6 +371,10 @@ int work(int argc, char** argv) {
     if (*rule) {
         program::with_only(app, "with N, which prints the rule and trains nothing", {rule->get_name()});
         return print_rule(o.vocabulary);
+    }
+    if (!o.counts.empty()) {
+        program::with_only(app, "with --counts, of which the rule is printed", {"--counts"});
+        return print_rule(o.counts);
     }
     require_effect(app, o);
     ig::require("embedding_dimension", "--tokens", o.tokens, 0);

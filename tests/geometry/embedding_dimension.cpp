@@ -127,3 +127,19 @@ TEST_CASE("The entropy refuses what is no dimension and no number of words",
     REQUIRE_THROWS_MATCHES(embedding_dimension(std::numeric_limits<double>::infinity()), UsageError,
                            says("words = inf"));
 }
+
+TEST_CASE("With the entropy of a corpus fewer dimensions are asked for", "[metric][embedding_dimension]") {
+    for (const double H : {0.0, 3.0, 12.9}) {
+        const auto d = embedding_dimension(10000, H);
+        CAPTURE(H, d.exact);
+        REQUIRE(skip_gram_entropy(10000, d.exact) < H);
+        REQUIRE(skip_gram_entropy(10000, d.exact - 1) >= H);
+        REQUIRE(d.asymptotic == Approx((2 * std::log(10000.) - H) / 0.2406059125).epsilon(1e-9));
+        REQUIRE(std::abs(d.rule - d.asymptotic) < 0.3);
+        REQUIRE(std::abs(double(d.exact) - d.asymptotic) < 2);
+    }
+    REQUIRE(embedding_dimension(10000, 2 * std::log(10000.)).exact == 1);
+    REQUIRE_THROWS_AS(embedding_dimension(10000, -1), UsageError);
+    REQUIRE_THROWS_AS(embedding_dimension(10000, 18.5), UsageError);
+    REQUIRE_THROWS_AS(embedding_dimension(10000, std::numeric_limits<double>::quiet_NaN()), UsageError);
+}

@@ -64,29 +64,31 @@ inline double skip_gram_entropy(double words, Index n) {
 
 /// The result of the minimal-entropy rule for a vocabulary.
 struct EmbeddingDimension {
-    Index exact = 1;        ///< the smallest n with H(N, n) < 0
-    double asymptotic = 0;  ///< 2 ln N / (½ ln φ) = 8.3123 ln N, φ the golden ratio
-    double rule = 0;        ///< 8.33 ln N, as quoted: the coefficient rounded to 0.24
+    Index exact = 1;        ///< the smallest n with H(N, n) < H̃
+    double asymptotic = 0;  ///< (2 ln N - H̃) / (½ ln φ), with H̃ = 0 8.3123 ln N, φ the golden ratio
+    double rule = 0;        ///< 8.33 (ln N - H̃ / 2), as quoted: the coefficient rounded to 0.24
 };
 
 /// The minimum dimension of word vectors for N words by the minimal-entropy rule.
 ///
-///     n > 8.33 ln N,   exactly: the smallest n with H(N, n) = 2 ln N + h_n < 0
+///     n > 8.33 (ln N - H̃/2),   exactly: the smallest n with H(N, n) = 2 ln N + h_n < H̃
 ///
+/// H̃ is the entropy of the pairs of a corpus, of counts::pair_entropy for instance; 0, below any, asks for the largest n.
 /// Meant for skip-gram models, as an order of magnitude: a smaller n cannot distinguish the words, a larger one
 /// may overfit.
 ///
-/// Errors   UsageError for N below 1 or not finite.
+/// Errors   UsageError for N below 1 or not finite, and H̃ outside 0 … 2 ln N.
 /// Source   as sphere_entropy.
-inline EmbeddingDimension embedding_dimension(double words) {
+inline EmbeddingDimension embedding_dimension(double words, double entropy = 0) {
     require("embedding_dimension", "words", words, 1);
+    require("embedding_dimension", "entropy", entropy, 0, 2 * std::log(words));
     EmbeddingDimension d;
-    d.asymptotic = 2 * std::log(words) / entropy_per_dimension;
-    d.rule = 8.33 * std::log(words);
+    d.asymptotic = (2 * std::log(words) - entropy) / entropy_per_dimension;
+    d.rule = 8.33 * (std::log(words) - entropy / 2);
     // h_n falls by slightly more than the limit per dimension: the crossing is near the asymptote.
     d.exact = static_cast<Index>(d.asymptotic) + 1;
-    while (skip_gram_entropy(words, d.exact) >= 0) ++d.exact;
-    while (d.exact > 1 && skip_gram_entropy(words, d.exact - 1) < 0) --d.exact;
+    while (skip_gram_entropy(words, d.exact) >= entropy) ++d.exact;
+    while (d.exact > 1 && skip_gram_entropy(words, d.exact - 1) < entropy) --d.exact;
     return d;
 }
 

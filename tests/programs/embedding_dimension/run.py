@@ -84,6 +84,8 @@ def prints_the_rule():
         out = run(words).stdout
         assert f"exact n = {n};" in out and f"H(N, {n}) = -" in out and f"H(N, {n - 1}) = +" in out, out
     assert "words = 0" in run(0, status=1).stderr
+    assert "--tokens has no effect with --counts" in run("--counts", "none", "--tokens", 5, status=1).stderr
+    assert "none" in run("--counts", "none", status=1).stderr
     assert "--tokens has no effect with N" in run(10000, "--tokens", 5, status=1).stderr
 
 
