@@ -46,7 +46,7 @@ struct FitCommand {
     double stop = 0, checkpoint_seconds = 30;
     std::optional<std::uint64_t> seed;
     bool sentences = false, random_start = false, scaled = false, select = false, resume = false,
-         matrix_free = false;
+         matrix_free = false, fixed_noise = false;
     bool go_on =
         false;  ///< --resume was given, whether or not there is a model: subspace identification may be under way
     int threads = 2;
@@ -93,7 +93,7 @@ struct NearCommand {
 struct TagCommand {
     std::string model, vectors, states = "smoother", train, dev, test, format = "conllu", predictions,
                                 against, features = "vectors";
-    ig::Index units = 25, epochs = 15, window = 0, batch = 32, min_count = 1;
+    ig::Index units = 25, epochs = 15, window = 0, batch = 32, min_count = 1, majority = 0;
     std::optional<double> rate;
     bool overwrite = false, json = false;
     std::uint64_t seed = 1;
@@ -110,7 +110,7 @@ struct RnnCommand {
     std::optional<ig::Index> vocabulary, units;
     ig::Index epochs = 20, batch = 20, bptt = 20, checkpoint_every = 500;
     double rate = 0.1, clip = 5, rms = 0.3, gain = 1, power = 0, init = 0.1, decay = 0.5, epsilon = 0;
-    bool resume = false, overwrite = false;
+    bool resume = false, overwrite = false, tied = false;
     std::uint64_t seed = 1;
     int threads = 2;
 

@@ -112,7 +112,7 @@ public:
             }
             const bool settled = o_.select ? iteration >= best_iteration + patience : gain < o_.stop;
             if (iteration >= o_.iterations || settled || interrupted_) break;
-            factor = lds::maximise(std::move(statistics), it.system);
+            factor = lds::maximise(std::move(statistics), it.system, {.scaled = !o_.fixed_noise});
         }
         if (!o_.select && best_iteration < iteration)
             say("EM has not improved since iteration %td, whose system is kept\n", best_iteration);

@@ -166,6 +166,7 @@ inline System start(const FitCommand& o, const Candidate& c, const lds::LagMomen
                 {"lds_text.start", o.random_start ? "--random-start"
                                    : o.scaled     ? "--scaled"
                                                   : ""},
+                {"lds_text.fixed_noise", o.fixed_noise ? "1" : "0"},
                 {"lds_text.seed", ig::message(seed)},
                 {"lds_text.pairs", counted.checksum(o.em_lags.value_or(default_em_lags))}};
     if (o.shards > 0) it.notes["lds_text.shards"] = ig::message(o.shards);
@@ -233,6 +234,10 @@ inline FitCommand with_stored(FitCommand o) {
              {std::pair("--random-start", o.random_start), std::pair("--scaled", o.scaled)})
             if (given && at->second != option)
                 begun_without(option, at->second.empty() ? "subspace identification" : at->second);
+    if (const auto at = it.notes.find("lds_text.fixed_noise"); at != it.notes.end()) {
+        if (o.fixed_noise && at->second != "1") begun_without("--fixed-noise", "EM that estimates it");
+        o.fixed_noise = at->second == "1";
+    }
     if (const auto at = it.notes.find("lds_text.seed"); at != it.notes.end() && o.seed)
         if (const auto given = ig::message(*o.seed); given != at->second)
             begun_without("--seed " + given, "--seed " + at->second);

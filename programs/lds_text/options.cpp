@@ -87,6 +87,9 @@ void FitCommand::declare(CLI::App& command) {
         "--scaled", scaled,
         "estimate the covariance of the states' noise in subspace identification: for observations of a "
         "linear system, unlike text");
+    command.add_flag(
+        "--fixed-noise", fixed_noise,
+        "EM keeps the covariance of the states' noise, as in the paper, which climbs more slowly");
     command.add_flag("--matrix-free", matrix_free,
                      "store no counts: every product with co-occurrences reads --train, whatever its length");
     command.add_option(
@@ -156,8 +159,11 @@ void TagCommand::declare(CLI::App& command) {
     command.add_option("--train", train, "tagged text")->required();
     command.add_option("--dev", dev, "tagged text that chooses the epoch")->required();
     command.add_option("--test", test, "tagged text")->required();
-    command.add_option("--format", format, "of these; conll: entities as IOB1 or IOB2")
-        ->check(CLI::IsMember({"conllu", "conll"}));
+    command
+        .add_option(
+            "--format", format,
+            "of these; xpos: conllu with the tags of its fifth column; conll: entities as IOB1 or IOB2")
+        ->check(CLI::IsMember({"conllu", "xpos", "conll"}));
     command.add_option("--units", units, "hidden units");
     command.add_option("--epochs", epochs, "passes");
     command.add_option("--window", window, "also the vectors of this many words on either side");
@@ -168,6 +174,10 @@ void TagCommand::declare(CLI::App& command) {
                     "vectors: each word by itself from its vector; lexical: a chain of tags from words, "
                     "affixes, shapes and neighbours, and from vectors where there are any")
         ->check(CLI::IsMember({"vectors", "lexical"}));
+    command.add_option(
+        "--majority", majority,
+        "words seen at least this often, and punctuation, have the tag they have most often in "
+        "--train, and are not learnt from; 0: all words are");
     command.add_option("--min-count", min_count, "lexical: features seen less often are left out");
     command.add_option("--seed", seed, "of start values and order");
     command.add_option("--threads", threads, "threads");
@@ -182,7 +192,8 @@ void TagCommand::require_effect(const CLI::App& command) const {
     if (model.empty()) without(command, "without --model", {"--states"});
     if (predictions.empty()) without(command, "without --predictions", {"--overwrite"});
     if (model.empty() && vectors.empty()) without(command, "without vectors", {"--window"});
-    if (features == "lexical") without(command, "with --features lexical", {"--units", "--batch"});
+    if (features == "lexical")
+        without(command, "with --features lexical", {"--units", "--batch", "--majority"});
     else without(command, "without --features lexical", {"--min-count"});
 }
 
@@ -198,6 +209,7 @@ void RnnCommand::declare(CLI::App& command) {
                        "random start: most types of the text; 0: no limit [10000]");
     command.add_option("--units", units, "random start: hidden units [300]");
     command.add_option("--init", init, "largest start value, for a random start");
+    command.add_flag("--tied", tied, "the table is the output matrix too");
     command.add_option("--rms", rms, "size of a unit at the start from a system");
     command.add_option("--gain", gain, "of the output matrix at that start");
     command.add_option("--power", power, "of the whitening in it, 0 to 1");

@@ -23,7 +23,7 @@ namespace lt {
 
 namespace {
 
-/// Embedding → Rnn → Softmax with its loss.
+/// Embedding → Rnn → Softmax, free or tied, with its loss.
 struct RecurrentModel {
     RecurrentModel(const RnnCommand& o, ig::Index V, ig::Index h)
         : time(o.bptt),
@@ -36,7 +36,10 @@ struct RecurrentModel {
         const auto hidden =
             g.add<ig::Rnn>("rnn", {.units = h, .init = init}, g.add<ig::Embedding>("embed", {}, x, E));
         loss = g.add<ig::CrossEntropy>(
-            "loss", {}, g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = init}, hidden), y);
+            "loss", {},
+            o.tied ? g.add<ig::TiedSoftmax>("softmax", {.bias = true}, hidden, E)
+                   : g.add<ig::Softmax>("softmax", {.vocabulary = V, .init = init}, hidden),
+            y);
     }
 
     /// As in the start from a system: an identity input matrix, and words at their frequencies.
@@ -161,8 +164,10 @@ public:
           schedule_{.rate = o.rate, .decay = o.decay, .before = 0} {
         if (!o.test.empty()) test_ = corpus_of(o.test, start_.vocabulary);
         if (start_.system)
-            lds::start_rnn(network_.g, start_.system->system, lds::steady_state(start_.system->system),
-                           start_.system->xx_filtered, {.rms = o.rms, .gain = o.gain, .power = o.power});
+            lds::start_rnn(
+                network_.g, start_.system->system, lds::steady_state(start_.system->system),
+                start_.system->xx_filtered,
+                {.output = o.tied ? "E" : "softmax.W", .rms = o.rms, .gain = o.gain, .power = o.power});
         else network_.start_at_frequencies(start_.vocabulary);
         words_ = start_.vocabulary.to_text();
         checkpoint_.model(network_.g).state("sgd", sgd_).state("schedule", schedule_);
@@ -227,8 +232,8 @@ private:
             o_.bptt, ", rate ", o_.rate, ", decay ", o_.decay, ", clip ", o_.clip, ", rms ", o_.rms,
             ", gain ", o_.gain, ", power ", o_.power, ", init ", o_.init, ", seed ", o_.seed, ", words ",
             ig::file::hex16(start_.vocabulary.checksum()), ", text ", ig::file::hex16(train_.checksum()),
-            o_.epsilon > 0 ? ig::message(", epsilon ", o_.epsilon) : "", ", validation ",
-            ig::file::hex16(valid_.checksum()), ", test ",
+            o_.epsilon > 0 ? ig::message(", epsilon ", o_.epsilon) : "", o_.tied ? ", tied" : "",
+            ", validation ", ig::file::hex16(valid_.checksum()), ", test ",
             test_ ? ig::file::hex16(test_->checksum()) : "none");
     }
     static std::string without_test(const std::string& settings) {
@@ -239,6 +244,7 @@ private:
         lm::Options m = lm::one_layer(start_.units, "rnn");
         if (start_.vocabulary.level() == ig::text::Level::character) m.level = "character";
         m.init = o_.init, m.seed = o_.seed, m.bptt = o_.bptt;
+        if (o_.tied) m.head = "tied", m.head_bias = true;
         return m;
     }
     std::map<std::string, std::string> metadata() const {

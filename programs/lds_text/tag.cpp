@@ -1,11 +1,13 @@
 /// @file tag.cpp  Tagging: from one vector per word, by a network with one hidden layer, or from words,
 /// affixes and shapes, by a chain model.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iostream>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/lds.hpp>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -97,6 +99,39 @@ struct Task {
     const char* measure = "";
 };
 
+/// The most frequent tag of words without a letter or digit, and of those seen often; the others are learnt.
+class Majority {
+public:
+    /// `often`: how often a word must be seen; 0: every word is learnt.
+    Majority(const tagged::Text& text, ig::Index often) {
+        if (often == 0) return;
+        std::map<std::string, std::map<ig::Token, ig::Index>> seen;
+        for (std::size_t i = 0; i < text.words.size(); ++i) ++seen[text.words[i]][text.tags[i]];
+        for (const auto& [word, tags] : seen) {
+            ig::Index count = 0;
+            for (const auto& [tag, n] : tags) count += n;
+            const bool punctuation =
+                std::ranges::all_of(word, [](unsigned char c) { return std::ispunct(c); });
+            if (punctuation || count >= often)
+                tags_[word] =
+                    std::ranges::max_element(tags, {}, [](const auto& tag) { return tag.second; })->first;
+        }
+    }
+    /// The tag of a word, or -1.
+    ig::Token operator()(const std::string& word) const {
+        const auto at = tags_.find(word);
+        return at == tags_.end() ? -1 : at->second;
+    }
+    /// Sets the tags of these words.
+    void set(const tagged::Text& text, std::vector<ig::Token>& tags) const {
+        for (std::size_t i = 0; i < tags.size() && !tags_.empty(); ++i)
+            if (const auto tag = (*this)(text.words[i]); tag >= 0) tags[i] = tag;
+    }
+
+private:
+    std::map<std::string, ig::Token> tags_;
+};
+
 /// The tags of the test text in the epoch that is best on dev.
 class Best {
 public:
@@ -150,13 +185,15 @@ template <class Model, class Learn> double epoch_of(Model& model, const char* na
 Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
     const Features& x = task.x;
     const auto count = std::ssize(task.tags.names);
+    const Majority majority(task.train, o.majority);
     Network net(lds::cols(x), count, o);
     const double rate = o.rate.value_or(0.003);
     ig::Adam<float> adam(net.g.parameters(), {.rate = rate, .divisor = ig::Divisor::tokens});
     Features block = lds::zeros<float>(o.batch, lds::cols(x));
     std::vector<ig::Token> target(std::size_t(o.batch));
     const auto learn = [&](ig::Index epoch) {
-        const auto order = shuffled(task.train.words.size(), o.seed, epoch);
+        auto order = shuffled(task.train.words.size(), o.seed, epoch);
+        std::erase_if(order, [&](std::size_t i) { return majority(task.train.words[i]) >= 0; });
         double nats = 0;
         for (std::size_t i = 0; i < order.size(); i += std::size_t(o.batch)) {
             const auto n = std::min(order.size() - i, std::size_t(o.batch));
@@ -176,8 +213,13 @@ Best learn_network(const TagCommand& o, const Task& task, std::ostream& shown) {
     for (ig::Index epoch = 0; epoch < o.epochs; ++epoch) {
         const double nats = epoch_of(net, "the network", rate, epoch + 1, task.train.words.size(),
                                      [&] { return learn(epoch); });
-        best.epoch(epoch + 1, nats, net.predict(task.x_dev, count),
-                   [&] { return net.predict(task.x_test, count); });
+        const auto predict = [&](const tagged::Text& text, const Features& of) {
+            auto tags = net.predict(of, count);
+            majority.set(text, tags);
+            return tags;
+        };
+        best.epoch(epoch + 1, nats, predict(task.dev, task.x_dev),
+                   [&] { return predict(task.test, task.x_test); });
     }
     return best;
 }
@@ -224,6 +266,7 @@ int tag(const TagCommand& o) {
     ig::require("tag", "--window", o.window, 0, 100);
     ig::require("tag", "--units", o.units, 1, 100000);
     ig::require("tag", "--min-count", o.min_count, 1);
+    ig::require("tag", "--majority", o.majority, 0);
     files::Outputs()
         .read("--model", o.model)
         .read("--vectors", o.vectors)

@@ -1,5 +1,5 @@
-/// @file tagged_text.hpp  Tagged sentences: CoNLL-U (form and universal tag), or CoNLL-2003 (word and
-/// entity).
+/// @file tagged_text.hpp  Tagged sentences: CoNLL-U (form and universal or language-specific tag), or CoNLL-2003 (word
+/// and entity).
 #pragma once
 
 #include <cstddef>
@@ -54,11 +54,12 @@ inline void require_tag(const std::string& tag, const std::string& format, const
                                                       : "one that is not empty"));
 }
 
-/// Reads a file in the format "conllu", whose columns end at tabs, or "conll", where any number of blanks lies
-/// between two. Throws DataError with file and line for a line that has not enough columns, an empty word or a
+/// Reads a file in the format "conllu", or "xpos" for the tags of its fifth column, whose columns end at tabs, or
+/// "conll", where any number of blanks lies between two. Throws DataError with file and line for a line that has not enough columns, an empty word or a
 /// tag that require_tag() refuses, and for a file without a word.
 inline Text read_tagged(const std::string& path, const std::string& format, Tags& tags) {
-    const bool conllu = format == "conllu";
+    const bool conllu = format != "conll";
+    const std::size_t column = format == "xpos" ? 4 : 3;
     Text out;
     out.starts.push_back(0);
     ig::file::LineReader lines(path);
@@ -80,16 +81,16 @@ inline Text read_tagged(const std::string& path, const std::string& format, Tags
             end_sentence();
             continue;
         }
-        if (columns.size() < 4)
+        if (columns.size() <= column)
             throw ig::DataError(ig::message(path, ":", lines.line(), ": found ", columns.size(),
-                                            " columns, expected at least 4; is the format '", format,
-                                            "' right?"));
+                                            " columns, expected at least ", column + 1, "; is the format '",
+                                            format, "' right?"));
         if (conllu && columns[0].find_first_not_of("0123456789") != std::string::npos) continue;
         out.words.push_back(columns[conllu ? 1 : 0]);
         if (out.words.back().empty())
             throw ig::DataError(ig::message(path, ":", lines.line(), ": the word is empty"));
-        require_tag(columns[3], format, path, lines.line());
-        out.tags.push_back(tags.number(columns[3]));
+        require_tag(columns[column], format, path, lines.line());
+        out.tags.push_back(tags.number(columns[column]));
     }
     end_sentence();
     if (out.words.empty()) throw ig::DataError(ig::message(path, ": it contains no tagged word"));

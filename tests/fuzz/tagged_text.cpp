@@ -17,7 +17,7 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
 bool fuzz::take(std::string_view input) {
     const std::string path = as_file(input);
     bool any = false;
-    for (const char* format : {"conllu", "conll"})
+    for (const char* format : {"conllu", "xpos", "conll"})
         any |= accepted([&] {
             tagged::Tags tags;
             const auto text = tagged::read_tagged(path, format, tags);

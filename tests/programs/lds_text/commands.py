@@ -50,6 +50,11 @@ def check_fit():
     baselines = [v - float(r["above_static"]) for v, r in zip(values, rows)]
     assert max(baselines) - min(baselines) < 1e-6, f"the log has too few digits: {baselines}"
     run("fit", "--train", "text", "--model", "random", "--iterations", 3, "--random-start", *base[:2], *base[4:])
+    for model, steps in ("kept", [6]), ("kept twice", [3, 6]):  # --resume remembers
+        for k, iterations in enumerate(steps):
+            run("fit", "--train", "text", "--model", model, "--iterations", iterations, *(["--resume"] if k else ["--fixed-noise"]), "--log", "kept.log", *base)
+    assert content("kept") == content("kept twice") != content("once")
+    assert float(table("kept.log")[-1]["log_likelihood"]) < values[-1], "EM that estimates the noise of the states is ahead"
     # a fit that --stop has ended is at its end
     gains = [b - a for a, b in zip(values, values[1:])]
     stop = ["--stop", (min(gains[:3]) + gains[3]) / 2]
@@ -187,6 +192,11 @@ def check_network():
     run("rnn", *arguments, "--rate", 0.2, "--epochs", 4, "--resume", status=1, says="rate 0.2")
     run("rnn", *arguments, "--epsilon", 0.01, "--epochs", 4, "--resume", status=1, says="epsilon 0.01")
     run("rnn", *texts, "--epsilon", 2, status=1, says="epsilon")
+    for start in (["--model", "once", "--power", 1, "--gain", 0.1], ["--units", 6, "--vocabulary-from", "once"]):
+        output = run("rnn", *start, *texts, "--tied", "--epochs", 1, "--save", "tied", "--log", "tied.log", "--overwrite")
+        before, after = (float(r["valid"]) for r in table("tied.log"))
+        assert after < before, (before, after)
+        assert options_of("tied")["head"] == "tied" and options_of("tied")["head_bias"], options_of("tied")
     check_later_test(arguments)
     os.rename("cut", "elsewhere")
     run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is missing")
@@ -249,6 +259,14 @@ def check_use():
         output = run("tag", "--model", "once", "--states", states, "--predictions", f"tags.{states}", *files)
         accuracy = float(output.rsplit("accuracy ", 1)[1].split()[0])
         assert accuracy > 85, output
+    with open("train.conllu", encoding="utf-8") as file:
+        write("xpos", file.read().replace("\tDET", "\tX\tDT").replace("\tNOUN", "\tX\tNN").replace("\tVERB", "\tX\tVB").replace("\tADP", "\tX\tIN"))
+    of_xpos = ["--train", "xpos", "--dev", "xpos", "--test", "xpos", "--format", "xpos", "--epochs", 1, "--threads", 1, "--vectors", "types"]
+    output = run("tag", *of_xpos, "--majority", 1, says="4 tags")  # every word has been seen: nothing is learnt
+    assert "epoch 1: 0.0000 nats, accuracy on dev 100.00 %" in output, output
+    run("tag", *of_xpos, "--features", "lexical", "--majority", 1, status=1, says="--majority has no effect with --features lexical")
+    run("tag", *of_xpos[:6], "--vectors", "types", "--format", "xpos", "--majority", -1, status=1, says="--majority = -1")
+    run("tag", *files[:6], "--vectors", "types", "--format", "xpos", status=1, says="found 4 columns, expected at least 5")
     run("tag", "--vectors", "types", "--window", 1, "--against", "tags.smoother", *files, says="exact p = ")
     write("named", "".join("".join(f"{w} X X {'I-PLACE' if t == 'NOUN' else 'O'}\n" for w, t in s) + "\n"
                            for s in grammar(60)))

@@ -75,6 +75,7 @@ def check_resumption():
     run(*fit, "--iterations", 1, "--random-start", "--seed", 7)
     refused(*fit, "--resume", "--scaled", says="begun with --random-start, not with --scaled")
     refused(*fit, "--resume", "--seed", 8, says="begun with --seed 7, not with --seed 8")
+    refused(*fit, "--resume", "--fixed-noise", says="begun with EM that estimates it, not with --fixed-noise")
     run(*fit, "--iterations", 2, "--random-start", "--seed", 7, "--resume", says="EM   2")
     run(*fit, "--iterations", 3, "--resume", says="EM   3")
     refused("fit", "--train", "text", "--model", "begun", "--resume", "--random-start", *DRAWN, says="begun with subspace identification, not")
