@@ -213,21 +213,20 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     detail::require_shape(xx_1, h, h, who, "averages xx_1");
     detail::require_shape(yx, V, h, who, "averages yx");
     const BlasOnOneThread blas;
-    const SmallMatrix inverse_xx = symmetric_power(xx, -1, who);
-    SmallMatrix A = with_radius(product(xx_1, inverse_xx), options.radius, who);
-    TallMatrix<T> C = times(yx, inverse_xx);
-    project_out<T>(s.whitening.m, ref(C));
-    SmallMatrix M = xx;
-    const SmallMatrix G = inner_products(C, C);
-    const double factor = largest_share(G, M) < 1 ? 1 : repair_noise(G, M, options.noise_limit);
-    if (options.scaled) {  // of the A above, whose eigenvalues may have been scaled
+    SmallMatrix to_C = symmetric_power(xx, -1, who), M = xx;
+    SmallMatrix A = with_radius(product(xx_1, to_C), options.radius, who);
+    if (options.scaled) {  // Q of the A above, whose eigenvalues may have been scaled
         const SmallMatrix cross = product_t(A, xx_1);
         const SmallMatrix Q = symmetrised(xx - cross - transposed(cross) + product(A, product_t(xx, A)));
         const auto e = symmetric_eigen<double>(Q, who);
         const SmallMatrix half = symmetric_power(e, 0.5, who, 1e-6),
                           back = symmetric_power(e, -0.5, who, 1e-6);
-        A = product(back, A, half), M = symmetrised(product(back, M, back)), C = times(C, half);
+        A = product(back, A, half), M = symmetrised(product(back, M, back)), to_C = product(to_C, half);
     }
+    TallMatrix<T> C = times(yx, to_C);
+    project_out<T>(s.whitening.m, ref(C));
+    const SmallMatrix G = inner_products(C, C);
+    const double factor = largest_share(G, M) < 1 ? 1 : repair_noise(G, M, options.noise_limit);
     s.A = std::move(A), s.C = std::move(C), s.M = std::move(M);  // last: above this line it may throw
     return factor;
 }
