@@ -193,7 +193,8 @@ struct MaximiseOptions {
 ///     scaled   Q = E[xxᵀ] - A E[x_{t+1}x_tᵀ]ᵀ;   x → Q^{-½} x:   A → Q^{-½} A Q^½,  C → C Q^½,  M → Q^{-½} M Q^{-½}
 ///
 /// Any Q is I in some basis, so that both forms of EM have the same maxima; `scaled` maximises over Q too, and so
-/// climbs faster. M then solves M = AMAᵀ + I: the system has the covariance of the words, CMCᵀ + R = Ψ_0.
+/// climbs faster. M then solves M = AMAᵀ + I: the system has the covariance of the words, CMCᵀ + R = Ψ_0. Q stays I
+/// where the averages are too rough for it: where its least eigenvalue is below 10⁻³ of the largest.
 ///
 /// Returns the factor by which M had to be scaled, usually 1.
 ///
@@ -218,10 +219,10 @@ template <class T> double maximise(Statistics<T> statistics, Lds<T>& s, Maximise
     if (options.scaled) {  // Q of the A above, whose eigenvalues may have been scaled
         const SmallMatrix cross = product_t(A, xx_1);
         const SmallMatrix Q = symmetrised(xx - cross - transposed(cross) + product(A, product_t(xx, A)));
-        const auto e = symmetric_eigen<double>(Q, who);
-        const SmallMatrix half = symmetric_power(e, 0.5, who, 1e-6),
-                          back = symmetric_power(e, -0.5, who, 1e-6);
-        A = product(back, A, half), M = symmetrised(product(back, M, back)), to_C = product(to_C, half);
+        if (const auto e = symmetric_eigen<double>(Q, who); e.values.front() > 1e-3 * e.values.back()) {
+            const SmallMatrix half = symmetric_power(e, 0.5, who), back = symmetric_power(e, -0.5, who);
+            A = product(back, A, half), M = symmetrised(product(back, M, back)), to_C = product(to_C, half);
+        }
     }
     TallMatrix<T> C = times(yx, to_C);
     project_out<T>(s.whitening.m, ref(C));

@@ -196,7 +196,7 @@ def check_network():
         output = run("rnn", *start, *texts, "--tied", "--epochs", 1, "--save", "tied", "--log", "tied.log", "--overwrite")
         before, after = (float(r["valid"]) for r in table("tied.log"))
         assert after < before, (before, after)
-        assert options_of("tied")["head"] == "tied" and options_of("tied")["head_bias"], options_of("tied")
+        assert options_of("tied")["head"] == "tied" and options_of("tied")["head-bias"], options_of("tied")
     check_later_test(arguments)
     os.rename("cut", "elsewhere")
     run("rnn", *arguments, "--epochs", 4, "--resume", status=1, says="the best network so far, is missing")
