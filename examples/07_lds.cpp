@@ -49,13 +49,13 @@ int main() {
 }
 
 // EM 0: +0.20 nats per token above a model without dynamics
-// EM 1: +1.08 nats per token above a model without dynamics
-// EM 2: +1.40 nats per token above a model without dynamics
-// EM 3: +1.68 nats per token above a model without dynamics
-// EM 4: +1.96 nats per token above a model without dynamics
-// EM 5: +2.23 nats per token above a model without dynamics
-// EM 6: +2.49 nats per token above a model without dynamics
+// EM 1: +1.44 nats per token above a model without dynamics
+// EM 2: +1.87 nats per token above a model without dynamics
+// EM 3: +2.26 nats per token above a model without dynamics
+// EM 4: +2.63 nats per token above a model without dynamics
+// EM 5: +2.97 nats per token above a model without dynamics
+// EM 6: +3.27 nats per token above a model without dynamics
 // king  ground house loss queen world gates
 // thou  thou, thyself she Warwick Thou e'er
 // upon  against on unto before with above
-// to love and the love of: cosine 0.41
+// to love and the love of: cosine 0.39

@@ -10,7 +10,7 @@ words() { awk -F'\t' -v digits="$1" 'NF == 0 {print ""} $1 ~ /^[0-9]+$/ {w = $2;
 
 case $4 in
 em)  # EM to a hundred iterations on the Penn Treebank, as the paper's figure 2; and with the noise of the states kept
-    fit="fit --train $(ptb train) --states 200 --vocabulary 10000 --em-lags 7 --pseudo-counts 100 --threads 1"
+    fit="fit --train $(ptb train) --states 100 --vocabulary 10000 --em-lags 7 --pseudo-counts 100 --threads 1"
     "$program" $fit --model ptb.lds --ssid-lags 4 --iterations 100 --log "$results/em_ssid.csv"
     "$program" $fit --model random.lds --random-start --iterations 100 --log "$results/em_random.csv"
     "$program" $fit --model fixed.lds --ssid-lags 4 --fixed-noise --iterations 30 --log "$results/em_fixed_noise.csv"
