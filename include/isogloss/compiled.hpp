@@ -18,6 +18,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/dynamic.hpp>
 #include <isogloss/update/riemannian/alternating.hpp>
@@ -87,9 +88,11 @@
 #define ISOGLOSS_COMPILED_SPARSE_NODES(make, T)   \
     make struct SparseRecurrent<T, true, true>;   \
     make struct SparseRecurrent<T, false, true>;  \
+    make struct SparseRecurrent<T, true, false>;  \
     make struct SparseRecurrent<T, false, false>; \
     ISOGLOSS_COMPILED_NODE(make, T, Glnn)         \
     ISOGLOSS_COMPILED_NODE(make, T, Gnn)          \
+    ISOGLOSS_COMPILED_NODE(make, T, LeakyRnn)     \
     ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
 
 #define ISOGLOSS_COMPILED_LOSSES(make, T)               \

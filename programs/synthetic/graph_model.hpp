@@ -5,6 +5,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/riemannian/start_at_frequencies.hpp>
 #include <numeric>
@@ -62,9 +63,10 @@ template <class T> struct GraphModel : Learner {
                                                  .longest = options.slowest,
                                                  .frequencies = counts(text, false),
                                                  .bound = options.named_bound()};
-        activity = options.network == "glnn"  ? g.template add<ig::Glnn>("net", network, x)
-                   : options.network == "gnn" ? g.template add<ig::Gnn>("net", network, x)
-                                              : g.template add<ig::SparseRnn>("net", network, x);
+        activity = options.network == "glnn"    ? g.template add<ig::Glnn>("net", network, x)
+                   : options.network == "gnn"   ? g.template add<ig::Gnn>("net", network, x)
+                   : options.network == "leaky" ? g.template add<ig::LeakyRnn>("net", network, x)
+                                                : g.template add<ig::SparseRnn>("net", network, x);
         potential = g.sequence("net.V");
         bound_ = static_cast<T>(network.bound);
         if (network.activation == ig::Activation::logistic) middle_ = half_ = 0.5;

@@ -91,8 +91,9 @@ struct Options {
 // Calls f(name, member, help) for each option stored with a model.
 template <class O, class F> void each_stored(O& o, F&& f) {
     f("--task", o.task, "source of the texts: alphabet, xor, music, anbn, reber, dyck, copy");
-    f("--network", o.network, "glnn, gnn, rnn (on a sparse graph), lstm, hmm");
-    f("--training", o.training, "glnn, gnn, rnn: minibatch, or full: the whole text with a line search");
+    f("--network", o.network, "glnn, gnn, leaky, rnn (on a sparse graph), lstm, hmm");
+    f("--training", o.training,
+      "glnn, gnn, leaky, rnn: minibatch, or full: the whole text with a line search");
     f("--metric", o.metric, "ruop, rbpm; gradient: none, with Adam on minibatches");
     f("--form", o.form,
       "of the metric: full, quasi_diagonal, diagonal; auto: full on graphs of up to 5 edges");
@@ -100,8 +101,10 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--units", o.units, "units, or states of the hmm");
     f("--edges", o.edges, "edges that leave each unit, its loop among them");
     f("--bound", o.bound,
-      "glnn, gnn, rnn: V stays within ± this; 0: no bound; -1: 4 on minibatches, none on full batches");
-    f("--pull", o.pull, "glnn, gnn, rnn: this times the sum of V² is added to the loss of every position");
+      "glnn, gnn, leaky, rnn: V stays within ± this; 0: no bound; -1: 4 on minibatches, none on full "
+      "batches");
+    f("--pull", o.pull,
+      "glnn, gnn, leaky, rnn: this times the sum of V² is added to the loss of every position");
     f("--length", o.length, "symbols of the training text");
     f("--lines", o.lines, "lines (rounds) of the training text; 0: as many as the length takes");
     f("--validation-length", o.validation_length,
@@ -180,12 +183,13 @@ inline std::string fault(const Options& o) {
                    : message(name, " is '", value, "', expected one of ", names);
     };
     tasks::named(o.task);
-    for (const std::string& wrong : {one_of("--network", o.network, {"glnn", "gnn", "rnn", "lstm", "hmm"}),
-                                     one_of("--training", o.training, {"minibatch", "full"}),
-                                     one_of("--metric", o.metric, {"ruop", "rbpm", "gradient"}),
-                                     one_of("--form", o.form, {"auto", "full", "quasi_diagonal", "diagonal"}),
-                                     one_of("--activation", o.activation, {"tanh", "logistic"}),
-                                     one_of("the level of the text", o.level, {"task", "chars", "words"})})
+    for (const std::string& wrong :
+         {one_of("--network", o.network, {"glnn", "gnn", "leaky", "rnn", "lstm", "hmm"}),
+          one_of("--training", o.training, {"minibatch", "full"}),
+          one_of("--metric", o.metric, {"ruop", "rbpm", "gradient"}),
+          one_of("--form", o.form, {"auto", "full", "quasi_diagonal", "diagonal"}),
+          one_of("--activation", o.activation, {"tanh", "logistic"}),
+          one_of("the level of the text", o.level, {"task", "chars", "words"})})
         if (!wrong.empty()) return wrong;
     const auto within = [](tasks::Index v, tasks::Index least,
                            tasks::Index greatest = tasks::Index{1} << 31) {

@@ -8,6 +8,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/text.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
@@ -101,6 +102,7 @@ std::vector<Case> graph_cases() {
         node<Rhn>("depth", [](Index n) { return Rhn<float>::Options{.units = 2, .depth = n}; }),
         edge_node<Glnn>("Glnn"),
         edge_node<Gnn>("Gnn"),
+        edge_node<LeakyRnn>("LeakyRnn"),
         edge_node<SparseRnn>("SparseRnn"),
         {"edges", [](Index n) { random_edges(4, n, 1); }},
         {"units and edges", [](Index n) { random_edges(n, n, 1); }},

@@ -2,6 +2,7 @@
 // what short ones give by the latter.
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 
 #include "catch.hpp"
@@ -42,5 +43,6 @@ template <class T, template <class> class Node> void agrees() {
 TEMPLATE_TEST_CASE("A network with many edges gives the same by whole matrices and by edges", "[node][edges]",
                    float, double) {
     agrees<TestType, Glnn>();
+    agrees<TestType, LeakyRnn>();
     agrees<TestType, SparseRnn>();
 }

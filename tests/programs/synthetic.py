@@ -38,11 +38,11 @@ def catches(process, number):
 
 SMALL = ['--length', '3000', '--units', '6', '--seconds', '0.3']
 untrained = result('--task', 'music', '--length', '3000', '--seconds', '0')[0]['validation_bits']
-for network, metrics in {'glnn': ['ruop', 'rbpm', 'gradient'], 'gnn': ['rbpm'], 'rnn': ['ruop'],
+for network, metrics in {'glnn': ['ruop', 'rbpm', 'gradient'], 'gnn': ['rbpm'], 'leaky': ['ruop', 'gradient'], 'rnn': ['ruop'],
                          'lstm': ['gradient', 'ruop', 'rbpm'], 'hmm': ['']}.items():
     for metric in metrics:
         forms = [['--form', 'full'], ['--form', 'diagonal']] if network == 'glnn' and metric != 'gradient' else [[]]
-        for how in forms + ([['--training', 'full']] if network in ('glnn', 'gnn', 'rnn') else []):
+        for how in forms + ([['--training', 'full']] if network in ('glnn', 'gnn', 'leaky', 'rnn') else []):
             # on a text of 3000 symbols minibatches may learn by heart what another text does not bear out
             enough = ['--length', '20000', '--validation-length', '3000']
             by = ['--metric', metric] if metric else []

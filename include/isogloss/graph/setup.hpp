@@ -225,6 +225,7 @@ public:
     /// The record behind logits: hidden states, table and bias as handles.
     Seq<T> hidden(Logits<T> o) const { return own(o).hidden; }
     Weight<T> table(Logits<T> o) const { return own(o).table; }  ///< see above
+    Weight<T> bias(Units<T> z) const { return store_[z].bias; }  ///< of units of this node; empty for none
 
     /// Whether some node looks up rows of this weight, as in an embedding table.
     bool is_looked_up(Weight<T> w) const { return own(w).lookups > 0; }

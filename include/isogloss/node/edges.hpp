@@ -32,8 +32,9 @@ template <class T> struct EdgeRecord {
     std::string name;  ///< of the node
     Edges edges;
     Seq<T> activity, potential, started;  ///< a, V, and a flag: 1 from the first step after a reset
-    Tokens tokens;                        ///< symbols that select the row
-    Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol; tau is then one row for all
+    Tokens tokens;                        ///< symbols that select the row; none if a sequence makes it
+    Weight<T> tau, rho, start;            ///< rho, if any: biases by symbol, or those of the units of the
+                                          ///< sequence; tau is then one row for all
 };
 
 /// A random directed graph: each unit has d distinct targets, one of them itself. Edges are listed by target,

@@ -1,4 +1,4 @@
-/// @file node/sparse_recurrent.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn and SparseRnn share.
+/// @file node/sparse_recurrent.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn, LeakyRnn and SparseRnn share.
 #pragma once
 
 #include <array>
@@ -82,25 +82,26 @@ private:
 ///
 ///     V_j^t = leak · V_j^{t-1} + τ_{0j} + Σ_{i→j} τ_{ij} a_i^{t-1},     a_j^t = s(V_j^t)
 ///
-/// where the τ of step t are those of the symbol x_t (gated); in SparseRnn only τ_{0j} (called ρ) depends on it.
+/// where the τ of step t are those of the symbol x_t (gated); in LeakyRnn and SparseRnn only τ_{0j} (called ρ) depends
+/// on it.
 /// After a reset V starts from the trained `start`; later passes continue from the end of the previous one.
 ///
 /// With a leak and no bound V can grow until a = ±1 exactly: the unit is then constant, has no gradient and
 /// does not recover. With a bound c the sum is clipped to [-c, c] at every step, with derivative 0 where it is
 /// clipped; the next symbol may lead back.
 ///
-/// Shapes   x [T, B] tokens below A, or, if gated, a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
+/// Shapes   x [T, B] tokens below A, or a sequence u [T, B, m];  a [T, B, N];  N = units, d = edges
 ///          gated by tokens    tau [A, N + N d]: a row holds τ_{0j} for j = 0 … N-1, then the edges by target
 ///          gated by u         the row is u_t P + b: P [m, N + N d], b [1, N + N d]. After an Embedding this
 ///                             is the factored table for large alphabets
-///          not gated          rho [A, N], tau [1, N d]
+///          not gated          tau [1, N d], and rho [A, N] or, by u, ρ = u_t P + b: P [m, N], b [1, N]
 ///          start [1, N]
 /// Start    loops -α_j, other edges 0, τ_{0jx} = α_j (u_{jx} - Σ_y f_y u_{jy}), u uniform on ±spread, V⁰ = 0;
 ///          α_j = 1/j or longest^{-(j-1)/(N-1)}. Without the leak the loop is 1 - α_j, which gives a unit the
 ///          same time scale in the linear range. Logistic: the equivalent network by a = (1 + tanh(V/2))/2.
 /// Modulus  the recursion (24): leak and self-loop form one edge and are added before squaring.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(13), (22), (24), (25),
-///          (29), (31)-(33). Departures: a^t is the activity after symbol x_t is read, as in the other cells,
+///          (29), (31)-(33); remark 1: leak and gates each without the other. Departures: a^t is the activity after symbol x_t is read, as in the other cells,
 ///          so the first symbol of a sequence is not predicted; the start values are a reconstruction of lost
 ///          formulas.
 template <class T, bool leak, bool gated> struct SparseRecurrent {
@@ -109,7 +110,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
     EdgeRecord<T> record;
     DenseEdges<T> dense;
     Tokens x;
-    std::optional<Units<T>> rows;  // of transition weights, where they are gated by a sequence
+    std::optional<Units<T>> rows;  // of transition weights, or of biases if not gated, for a sequence
     Weight<T> tau, rho, start;
     Seq<T> V, a, started;
 
@@ -127,28 +128,30 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
         } else {
             rho = s.weight("rho", x.vocabulary, N, values);
             s.lookup(rho);
-            tau = s.weight("tau", 1, E, [values, N, E](const Random& r, Index, Index, Index i, Index e) {
-                return values(r, 1, N + E, i, N + e);
-            });
-            s.uses(tau);
+            share_edges(s, values);
         }
         dense.setup(s, record.edges, gated ? x.vocabulary : 1);
         return declare(s);
     }
 
-    Seq<T> setup(Setup<T>& s, Seq<T> u) requires gated {
+    Seq<T> setup(Setup<T>& s, Seq<T> u) {
         draw_edges(s);
-        const Index N = options.units;
+        const Index N = options.units, E = record.edges.count();
         if (!options.frequencies.empty())
             s.fail("frequencies belong to symbols, and the input is a sequence; leave them empty");
         const SparseStart values(options, record.edges, leak);
-        rows = s.units("rows", N + record.edges.count())
+        rows = s.units("rows", gated ? N + E : N)
                    .init([values](const Random& r, Index m, Index, Index i, Index e) {
                        return values.of_symbol(r, m, i, e);
                    })
                    .from("P", u)
                    .bias("b",
                          [values](const Random&, Index, Index, Index, Index e) { return values.of_all(e); });
+        if constexpr (!gated) {
+            rho = s.bias(*rows);
+            share_edges(s, values);
+            dense.setup(s, record.edges, 1);
+        }
         return declare(s);
     }
 
@@ -234,6 +237,15 @@ private:
         record.edges = random_edges(options.units, options.edges, options.seed);
     }
 
+    // The weights of edges that all steps have in common.
+    void share_edges(Setup<T>& s, const SparseStart& values) {
+        tau = s.weight("tau", 1, record.edges.count(),
+                       [values, N = options.units](const Random&, Index, Index, Index, Index e) {
+                           return values.of_all(N + e);
+                       });
+        s.uses(tau);
+    }
+
     Seq<T> declare(Setup<T>& s) {
         const Index N = options.units;
         start = s.weight("start", 1, N, constant(0));
@@ -261,7 +273,7 @@ private:
     Row row_at(const Pass<T>& p, Index t, Index b) const {
         if (!rows) return row_of(p, p.data(x, t)[b]);
         const T* r = p.data(rows->z, t) + b * rows->z.width;
-        return {r, r + options.units};
+        return {r, gated ? r + options.units : p.values(tau).data};
     }
     Row row_of(const Pass<T>& p, Index symbol) const {
         if (!gated) return {p.values(rho).row(symbol), p.values(tau).data};
@@ -297,16 +309,16 @@ private:
         const Index N = options.units;
         const T* flow = p.adjoint_data(V, t) + b * N;
         T* back = p.adjoint_data(a, t - 1) + b * N;
+        T* of_row = rows ? p.adjoint_data(rows->z, t) + b * rows->z.width : nullptr;
+        if (of_row) kernel::add(N, flow, of_row);
         if (by_matrix) return dense.back(symbol(p, t, b), flow, nullptr, back);
         const T* weight = row_at(p, t, b).weight;
         // With a leak, the loop (a unit's first edge) is squared together with it in flow_to_potential.
         edges().for_each([&](Index e, Index i, Index j) {
             if (!(leak && e == edges().first[j])) back[i] += weight[e] * weight[e] * flow[j];
         });
-        if (!rows) return;
+        if (!of_row || !gated) return;
         const T* before = p.data(a, t - 1) + b * N;
-        T* of_row = p.adjoint_data(rows->z, t) + b * rows->z.width;
-        for (Index j = 0; j < N; ++j) of_row[j] += flow[j];
         edges().for_each(
             [&](Index e, Index i, Index j) { of_row[N + e] += before[i] * before[i] * flow[j]; });
     }

@@ -1,6 +1,7 @@
 // Sums of the metric of sparse networks: against their definition, position by position.
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/riemannian/edge_metric.hpp>
 #include <isogloss/update/riemannian/start_metric.hpp>
@@ -106,5 +107,6 @@ TEMPLATE_TEST_CASE("Sums of the metric of sparse networks follow from the defini
                    double) {
     const bool full = GENERATE(false, true), rbpm = GENERATE(false, true);
     agrees<TestType, Glnn>(full, rbpm);
+    agrees<TestType, LeakyRnn>(full, rbpm);
     agrees<TestType, SparseRnn>(full, rbpm);
 }

@@ -1,7 +1,9 @@
-// Networks on graphs whose transition weights are gated by a sequence: these weights are a layer of units of it.
+// Networks on graphs that read a sequence: their transition weights, or without gates their biases, are a layer of units
+// of it.
 #include <isogloss/update/riemannian/riemannian.hpp>
 
 #include "networks.hpp"
+#include "tolerance.hpp"
 
 namespace {
 
@@ -9,7 +11,7 @@ constexpr Index T = 30, B = 2, M = 3, N = 5, A = 4;
 
 // A leaky network on two columns of a sequence of M numbers; `scale` and `shift`: of the numbers, the function being the
 // same.
-template <class Number> struct Gated {
+template <class Number, template <class> class Node = Glnn> struct Gated {
     Graph<Number> g{GraphOptions{.time = T, .batch = B}};
     Seq<Number> u;
     Tokens y;
@@ -17,8 +19,9 @@ template <class Number> struct Gated {
     std::vector<Number> in;
     std::vector<Token> next;
 
-    explicit Gated(double scale = 1, double shift = 0) : u(g.input("u", M)), y(g.tokens("y", A)) {
-        const auto a = g.template add<Glnn>("net", {.units = N, .edges = 3}, u);
+    explicit Gated(double scale = 1, double shift = 0, Activation s = Activation::tanh)
+        : u(g.input("u", M)), y(g.tokens("y", A)) {
+        const auto a = g.template add<Node>("net", {.units = N, .edges = 3, .activation = s}, u);
         l = g.template add<CrossEntropy>("loss", {}, g.template add<Softmax>("out", {.vocabulary = A}, a), y);
         std::uint64_t seed = 1;
         for (auto* p : g.parameters()) {
@@ -99,12 +102,67 @@ TEST_CASE("Gated by a sequence, the step is invariant under affine changes of th
     else REQUIRE(worst > 1e-4);
 }
 
-TEMPLATE_TEST_CASE("A network behind a layer trains by its metric", "[riemannian][update]", float, double) {
-    Gated<TestType> n;
-    Riemannian<TestType> net(n.g, "net.*", {.modulus = UnitModulus::rbpm, .rate = 0.02}),
+TEMPLATE_TEST_CASE("A network behind a layer trains by its metric", "[riemannian][update]", Gated<float>,
+                   Gated<double>, (Gated<float, LeakyRnn>), (Gated<double, LeakyRnn>),
+                   (Gated<double, SparseRnn>)) {
+    using Number = std::remove_const_t<typename decltype(TestType::in)::value_type>;
+    TestType n;
+    Riemannian<Number> net(n.g, "net.*", {.modulus = UnitModulus::rbpm, .rate = 0.02}),
         out(n.g, "out.*", {.rate = 0.05});
     const double before = n.pass();
     double after = before;
     for (int k = 0; k < 60; ++k) net.step(), out.step(), after = n.pass();
     REQUIRE(after < 0.8 * before);
+}
+
+namespace {
+
+// The image of a tanh network without gates under a = 2 a' - 1, V = V' / 2.
+template <class G> void map_to_logistic_by_sequence(G& from, G& to) {
+    const auto& e = edge_record(from.g).edges;
+    const auto value = [](G& n, const char* name) { return n.g.parameter(name).value; };
+    for (Index k = 0; k < M * N; ++k) value(to, "net.P")[k] = 2 * value(from, "net.P")[k];
+    for (Index j = 0; j < N; ++j) {
+        value(to, "net.start")[j] = 2 * value(from, "net.start")[j];
+        value(to, "net.b")[j] = 2 * value(from, "net.b")[j];
+    }
+    e.for_each([&](Index k, Index, Index j) {
+        value(to, "net.tau")[k] = 4 * value(from, "net.tau")[k];
+        value(to, "net.b")[j] -= 2 * value(from, "net.tau")[k];
+    });
+    for (Index v = 0; v < A; ++v) {
+        double b = value(from, "out.b")[v];
+        for (Index i = 0; i < N; ++i) {
+            value(to, "out.W")[v * N + i] = 2 * value(from, "out.W")[v * N + i];
+            b -= value(from, "out.W")[v * N + i];
+        }
+        value(to, "out.b")[v] = b;
+    }
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE(
+    "Without gates the step beside a sequence does not depend on how its numbers and the activities are "
+    "represented",
+    "[riemannian]", (Gated<double, LeakyRnn>), (Gated<double, SparseRnn>)) {
+    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
+    const auto form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
+    TestType one, of_other_numbers(20, 7), logistic(1, 0, Activation::logistic);
+    map_to_logistic_by_sequence(one, logistic);
+    const auto losses = [&](TestType& n) {
+        n.g.parameters("net.start").trained(false);  // 1/B of a vanished B
+        auto step = transition_step(n.g, modulus, form, 0);
+        Numbers all;
+        for (int k = 0; k < 20; ++k) {
+            all.push_back(n.pass());
+            step.clear(), step.add(1), step.solve(), step.move(0.002), step.accept();
+            n.g.parameters().clear_gradients();
+        }
+        return all;
+    };
+    const Numbers a = losses(one), b = losses(of_other_numbers), c = losses(logistic);
+    REQUIRE(a.front() - a.back() > 0.1);
+    if (form == MetricForm::diagonal) REQUIRE((apart(a, b) > 1e-4 && apart(a, c) > 1e-4));
+    else REQUIRE((apart(a, b) < 1e-7 && apart(a, c) < 1e-7));
 }

@@ -290,7 +290,7 @@ TEMPLATE_TEST_CASE("A step on a minibatch is that of the averaged sums", "[riema
 }
 
 TEMPLATE_TEST_CASE("Minibatch steps do not depend on how activities are represented", "[riemannian][update]",
-                   Net<Glnn>, Net<Gnn>, Net<SparseRnn>) {
+                   Net<Glnn>, Net<Gnn>, Net<LeakyRnn>, Net<SparseRnn>) {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     CAPTURE(int(modulus), int(form));

@@ -5,6 +5,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/update/riemannian/search_step.hpp>
 
@@ -48,7 +49,8 @@ SearchStep<T> softmax_step(Graph<T>& g, Tokens y, double floor = 1, std::vector<
 
 /// A network under a softmax head with random weights, over a random text of which some symbols are given.
 template <template <class> class Node, class Number = double> struct Net {
-    static constexpr bool gated = !std::is_same_v<Node<Number>, SparseRnn<Number>>;
+    static constexpr bool gated =
+        std::is_same_v<Node<Number>, Glnn<Number>> || std::is_same_v<Node<Number>, Gnn<Number>>;
     Graph<Number> g;
     Tokens x, y;
     Seq<Number> a;
@@ -71,13 +73,13 @@ template <template <class> class Node, class Number = double> struct Net {
             for (double& w : v) w *= 0.5;
             set(g, p->name, v);
         }
-        if constexpr (std::is_same_v<Node<Number>,
-                                     Glnn<Number>>) {  // loops that forget, so that units stay in range
+        if constexpr (std::is_same_v<Node<Number>, Glnn<Number>> ||
+                      std::is_same_v<Node<Number>,
+                                     LeakyRnn<Number>>) {  // loops that forget: units stay in range
             const auto& e = edge_record(g).edges;
-            for (Index s_ = 0; s_ < symbols; ++s_)
-                for (Index j = 0; j < units; ++j)
-                    g.parameter("net.tau").value[s_ * (units + e.count()) + units + e.first[j]] =
-                        Number(-0.6);
+            auto& tau = g.parameter("net.tau");
+            for (Index row = gated ? units : 0; row < tau.size(); row += units + e.count())
+                for (Index j = 0; j < units; ++j) tau.value[row + e.first[j]] = Number(-0.6);
         }
         const Random random(5, 5);
         for (Index i = 0; i < length * batch; ++i) {

@@ -73,7 +73,7 @@ Numbers solve(Numbers M, Numbers r) {  // Gauss, as another way than the library
 }  // namespace
 
 TEMPLATE_TEST_CASE("Steps of transition weights follow from the definition", "[riemannian]", Net<Glnn>,
-                   Net<Gnn>, Net<SparseRnn>) {
+                   Net<Gnn>, Net<LeakyRnn>, Net<SparseRnn>) {
     const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
     const MetricForm form = GENERATE(MetricForm::full, MetricForm::quasi_diagonal, MetricForm::diagonal);
     const double damping = 0.3;

@@ -9,7 +9,8 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// The metric of transition weights of Glnn, Gnn and SparseRnn that are selected by symbols. For each unit j and symbol
+/// The metric of transition weights of Glnn, Gnn, LeakyRnn and SparseRnn that are selected by symbols, or are the same
+/// at every step. For each unit j and symbol
 /// x, over the inputs i, k of j (including the always-on 0), with sums over t with x_t = x,
 ///
 ///     G_i = Σ a_i^{t-1} B_j^t,   M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t
@@ -23,9 +24,11 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///
 /// where B is the derivative of the loss, Φ = B² for RUOP, the modulus for RBPM.
 ///
-/// In SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
+/// In LeakyRnn and SparseRnn edges are shared by the symbols and each symbol has its own bias ρ: the metric is an arrow
 /// matrix, whose symbol block is eliminated by a Schur complement; the quasi-diagonal form keeps the diagonal
-/// of the complement. Weights of constant inputs and of unseen symbols do not move.
+/// of the complement. Where a sequence u makes the biases, u P + b, there is one b for all steps: it and P have a
+/// UnitMetric, to whose step of b this one adds -Σ_i (M_0i/M_00) Δ_i, so that the affine changes of activities leave all
+/// steps the same. Weights of constant inputs and of unseen symbols do not move.
 ///
 /// Positions are sorted by symbol and transposed block by block, so that a sum runs over contiguous memory
 /// and stays in a register.
@@ -72,8 +75,8 @@ public:
     Index inputs(Index j) const { return edges_.first[j + 1] - edges_.first[j]; }
     /// The squares of unit j; symbol 0 where edges are shared.
     const T* squares(Index symbol, Index j) const { return square.data() + symbol * at_.back() + at_[j]; }
-    /// A
-    Index symbols() const { return store_[record_.tokens].vocabulary; }
+    /// A; 1 without symbols
+    Index symbols() const { return by_symbol() ? store_[record_.tokens].vocabulary : 1; }
 
     void add(double weight) override {
         const bool rbpm = this->wants_modulus();
@@ -118,11 +121,12 @@ private:
 
     // Positions t·B + b by symbol; those of symbol x end at ends_[x], by a counting sort.
     void sort() {
-        const Token* x = store_[record_.tokens].value;
+        const Token* x = by_symbol() ? store_[record_.tokens].value : nullptr;
+        const auto symbol = [x](Index r) { return x ? std::size_t(x[r]) : 0; };
         std::fill(ends_.begin(), ends_.end(), Index{0});
-        for (Index r = 0; r < store_.rows(); ++r) ++ends_[std::size_t(x[r]) + 1];
+        for (Index r = 0; r < store_.rows(); ++r) ++ends_[symbol(r) + 1];
         for (std::size_t v = 1; v < ends_.size(); ++v) ends_[v] += ends_[v - 1];  // where they begin
-        for (Index r = 0; r < store_.rows(); ++r) position_[ends_[x[r]]++] = r;
+        for (Index r = 0; r < store_.rows(); ++r) position_[ends_[symbol(r)]++] = r;
     }
 
     template <class F> void gather(Index r, Index count, F&& row) {
@@ -186,9 +190,9 @@ private:
         else solve_each(u, epsilon);
         for (Index k = 0; k < m; ++k) edge.direction[first + k] = -step[k];
         for (Index x = 0; x < u.biases; ++x) {
-            T d = detail::ratio(part * bias.gradient[x * N + u.j], M00[x * N] + epsilon);
-            for (Index k = 0; k < m && x < biases_beside(u); ++k) d -= slopes[x * m + k] * step[k];
-            bias.direction[x * N + u.j] = -d;
+            T& delta = bias.direction[x * N + u.j];  // without symbols: that of a UnitMetric
+            if (by_symbol()) delta = -detail::ratio(part * bias.gradient[x * N + u.j], M00[x * N] + epsilon);
+            for (Index k = 0; k < m && x < biases_beside(u); ++k) delta += slopes[x * m + k] * step[k];
         }
     }
 
@@ -245,6 +249,7 @@ private:
     }
 
     bool gated() const { return record_.rho.id < 0; }
+    bool by_symbol() const { return record_.tokens.id >= 0; }
 
     using Metric<T>::store_, Metric<T>::full, Metric<T>::form_;
     const EdgeRecord<T>& record_;

@@ -41,7 +41,7 @@ struct RiemannianOptions {
 /// that refreshes the metric. Heads use the Fisher metric of their losses, Φ_v = p_v (1 - p_v) for the cross-entropy,
 /// with either modulus; a tied table adds that of its lookups (TableMetric).
 ///
-/// Networks on sparse graphs (Glnn, Gnn, SparseRnn) have a matrix M_jx for each unit and symbol (EdgeMetric),
+/// Networks on sparse graphs (Glnn, Gnn, LeakyRnn, SparseRnn) have a matrix M_jx for each unit and symbol (EdgeMetric),
 /// and one number for each start value, averaged over the passes that begin a sequence; the metric is
 /// refreshed in each of these. The average of a symbol that occurs only in a fraction p of the refreshed
 /// minibatches decays by γ at each refresh, whether it occurs or not: its steps are 1/p times as long as they

@@ -10,7 +10,8 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// The metric of the start values V⁰ of Glnn, Gnn and SparseRnn, one number Φ_j for each unit: the step is
+/// The metric of the start values V⁰ of Glnn, Gnn, LeakyRnn and SparseRnn, one number Φ_j for each unit: the step
+/// is
 ///
 ///     Δ_j = -B_j / (Φ_j + ε_j)
 ///
