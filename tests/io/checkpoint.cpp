@@ -3,6 +3,7 @@
 #include <isogloss/io.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/update/dynamic.hpp>
+#include <isogloss/update/muon.hpp>
 #include <limits>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ template <class T, template <class> class Update> struct Training {
           x(g.tokens("x", 5)),
           y(g.tokens("y", 5)),
           l(build(g, x, y, units)),
-          update(g.parameters(), options) {}
+          update(g.parameters(std::is_same_v<Update<T>, Muon<T>> ? "lstm.W, lstm.U" : "*"), options) {}
 
     static Loss<T> build(Graph<T>& g, Tokens x, Tokens y, Index units) {
         const auto E = g.weight("E", 5, units, uniform(0.5));
@@ -96,6 +97,7 @@ TEMPLATE_TEST_CASE("Training that goes on from a checkpoint has the bits of trai
                    "[io][checkpoint]", float, double) {
     resumes<TestType, Sgd>({.rate = 0.5, .clip = 1});
     resumes<TestType, Adam>({.rate = 0.05});
+    resumes<TestType, Muon>({.rate = 0.05, .gates = 4});
     resumes<TestType, Sgd>({.rate = 0.1, .momentum = 0.9});
     resumes<TestType, AveragedSgd>({.sgd = {.rate = 0.5}});
 }
