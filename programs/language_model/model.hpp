@@ -2,6 +2,9 @@
 #pragma once
 
 #include <isogloss/isogloss.hpp>
+#include <isogloss/node/glnn.hpp>
+#include <isogloss/node/gnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <string>
 
 #include "options.hpp"
@@ -20,9 +23,16 @@ struct Model {
     ig::Loss<float> loss;  ///< minimised in training: `text` plus penalties
 };
 
-/// One recurrent layer.
-inline ig::Seq<float> add_cell(Graph& g, const Options& m, const std::string& name, ig::Index units,
-                               ig::Seq<float> h) {
+/// Recurrent layer l, counted from 1.
+inline ig::Seq<float> add_cell(Graph& g, const Options& m, ig::Index l, ig::Seq<float> h) {
+    const std::string name = ig::message(m.cell, l);
+    const ig::Index units = width(m, l);
+    // The graph is part of the model, and the same whatever --seed.
+    const ig::SparseRecurrentOptions graph{
+        .units = units, .edges = m.edges, .seed = static_cast<std::uint64_t>(l), .bound = m.bound};
+    if (m.cell == "glnn") return g.add<ig::Glnn>(name, graph, h);
+    if (m.cell == "gnn") return g.add<ig::Gnn>(name, graph, h);
+    if (m.cell == "leaky") return g.add<ig::LeakyRnn>(name, graph, h);
     const auto scheme = m.scheme == "tied"  ? ig::DropoutScheme::tied
                         : m.scheme == "gal" ? ig::DropoutScheme::gal
                                             : ig::DropoutScheme::recurrent;
@@ -46,17 +56,21 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
     it.E =
         g.weight("E", V, m.embedding, ig::uniform(m.init), {.unit_rows = m.unit_rows, .trained = !m.freeze});
 
-    // In the scheme gal a layer masks its own input; in recurrent the masks between layers are nodes.
-    const bool inside = m.scheme == "gal", between = m.scheme == "recurrent";
+    // In the scheme gal a layer masks its own input; in recurrent the masks between layers are nodes. Networks on graphs
+    // have no masks inside: a node before or after the layer takes their place.
+    const bool inside = m.scheme == "gal", between = m.scheme == "recurrent", around = sparse(m);
     const Keeps keep = keeps(m);
+    const auto drop = [&](const char* name, ig::Index l, double p, ig::Seq<float> a) {
+        return g.add<ig::Dropout>(ig::message(name, l), {.keep = p, .variational = true}, a);
+    };
     auto h = g.add<ig::Embedding>("embed", {.keep = inside ? 1 : keep.input, .keep_words = m.keep_words},
                                   it.x, it.E);
     for (ig::Index l = 1; l <= *m.layers; ++l) {
-        h = add_cell(g, m, ig::message(m.cell, l), width(m, l), h);
+        if (inside && around) h = drop("input", l, keep.state, h);
+        h = add_cell(g, m, l, h);
         if (between || (inside && l == *m.layers))
-            h = g.add<ig::Dropout>(ig::message("dropout", l),
-                                   {.keep = l < *m.layers ? keep.between : keep.output, .variational = true},
-                                   h);
+            h = drop("dropout", l, l < *m.layers ? keep.between : keep.output, h);
+        else if (around && !inside) h = drop("dropout", l, keep.state, h);
     }
 
     if (m.head == "tied")

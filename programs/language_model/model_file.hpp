@@ -24,7 +24,7 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
 }
 
 /// Throws FileError if the tensors of a file are too small for its options: the word vectors are of another
-/// width, or all parameters together are fewer than the entries of the square recurrent matrices. Called
+/// width, or all parameters together are fewer than the entries of the recurrent matrices, or weights of edges. Called
 /// before a graph is built, whose size would otherwise be unbounded.
 inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     const auto* table = file.find("E");
@@ -34,8 +34,8 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
             room += static_cast<double>(t.bytes.size()) / static_cast<double>(ig::io::info(t.dtype).bytes);
     double least = 0;
     for (ig::Index l = 1; l <= *o.layers; ++l)
-        least += std::pow(static_cast<double>(width(o, l)), 2) *
-                 (o.cell == "rhn" ? static_cast<double>(o.depth) : 1);
+        least += static_cast<double>(width(o, l)) *
+                 static_cast<double>(sparse(o) ? o.edges : width(o, l) * (o.cell == "rhn" ? o.depth : 1));
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
         throw ig::FileError(ig::message(file.name(), ": its options specify ", layers_in_words(o),
                                         ", and word vectors of width ", o.embedding,

@@ -37,7 +37,8 @@ inline constexpr ig::Index most_size = 100000;
 struct Options {
     std::string cell = "lstm";
     std::optional<ig::Index> layers;
-    ig::Index embedding = 0, depth = 5;
+    ig::Index embedding = 0, depth = 5, edges = 3;
+    double bound = 4;
     std::vector<ig::Index> units = {200};  ///< one value for all layers, or one for each; see width()
     double keep = 0.7, keep_words = 1;
     std::optional<double> keep_input, keep_between, keep_state, keep_output;
@@ -78,12 +79,17 @@ struct Options {
 template <class O, class F> void each_option(O& o, F&& f) {
     using Choices = std::vector<std::string>;
     const Choices any;
-    f("cell", o.cell, Kind::model, "recurrent cell", Choices{"rnn", "lstm", "gru", "rhn"});
+    f("cell", o.cell, Kind::model, "recurrent cell",
+      Choices{"rnn", "lstm", "gru", "rhn", "glnn", "gnn", "leaky"});
     f("layers", o.layers, Kind::model, "recurrent layers [as many as --units has numbers, 2 for one]", any);
     f("units", o.units, Kind::model, "units of a layer, or of each from the bottom up: 1150,1150,400", any);
     f("embedding", o.embedding, Kind::model,
       "width of the word vectors; 0: as many as the last layer has units", any);
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
+    f("edges", o.edges, Kind::model,
+      "edges that leave each unit of a glnn, gnn or leaky layer, its loop among them", any);
+    f("bound", o.bound, Kind::model, "glnn, gnn, leaky: the sum of a unit stays within ± this; 0: no bound",
+      any);
     f("keep", o.keep, Kind::model, "probability that dropout keeps a unit", any);
     f("keep-input", o.keep_input, Kind::model,
       "the same for the inputs: the word vectors and, under scheme recurrent, every layer's input; under "
@@ -92,8 +98,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("keep-between", o.keep_between, Kind::model,
       "scheme recurrent: the same for what a layer takes from the one below [--keep-input]", any);
     f("keep-state", o.keep_state, Kind::model,
-      "the same for the states that enter the recurrence; under tied they are passed up with that mask, "
-      "under gal it is also that of a layer's input [--keep]",
+      "the same for the states that enter the recurrence, of cells but glnn, gnn and leaky; under tied they "
+      "are passed up with that mask, under gal it is also that of a layer's input [--keep]",
       any);
     f("keep-output", o.keep_output, Kind::model,
       "the same before the head; under tied it is --keep-state [--keep]", any);
@@ -120,13 +126,16 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("level", o.level, Kind::model, "tokens are words or characters", Choices{"word", "character"});
     f("min-count", o.min_count, Kind::training, "rarer types become <unk> [1; 2 for the bundled text]", any);
     f("max-vocabulary", o.max_vocabulary, Kind::training, "most types kept; 0: no limit", any);
-    f("update", o.update, Kind::training, "update rule", Choices{"sgd", "asgd", "adam", "ruop", "rbpm"});
+    f("update", o.update, Kind::training, "update rule",
+      Choices{"sgd", "asgd", "adam", "muon", "ruop", "rbpm"});
     f("rate", o.rate, Kind::training,
-      "learning rate [1; 0.1 for --start with --cell rnn; 0.001 for adam, ruop and rbpm]", any);
+      "learning rate [1; 0.1 for --start with --cell rnn; 0.001 for adam, ruop and rbpm, 0.02 for muon]",
+      any);
     f("damping", o.damping, Kind::training, "ruop, rbpm: damping of the metric, as a share of its mean", any);
     f("floor", o.floor, Kind::training, "ruop, rbpm: lower bound of the metric, in squared nats", any);
     f("head-rate", o.head_rate, Kind::training, "ruop, rbpm: rate of the head [10 times the rate]", any);
-    f("table-rate", o.table_rate, Kind::training, "ruop, rbpm: rate of the word vectors, which adam moves",
+    f("table-rate", o.table_rate, Kind::training,
+      "ruop, rbpm: rate of the word vectors, which adam moves; muon: of all but the matrices of the cells",
       any);
     f("clip", o.clip, Kind::training,
       "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
@@ -325,6 +334,9 @@ inline Keeps keeps(const Options& o) {
             o.scheme == "tied" ? state : o.keep_output.value_or(o.keep)};
 }
 
+/// Whether the layers are networks on sparse graphs.
+inline bool sparse(const Options& o) { return o.cell == "glnn" || o.cell == "gnn" || o.cell == "leaky"; }
+
 /// The error in options with all defaults filled in, from the command line or from a file: "--bptt is 0,
 /// expected at least 1". Empty if there is none, apart from those that the library itself reports.
 inline std::string fault(const Options& o) {
@@ -351,6 +363,11 @@ inline std::string fault(const Options& o) {
         require_size(name, n);
     require(o.units.size() == 1 || o.layers == std::ssize(o.units), "units", to_json(o.units).dump(),
             ig::message("one number for all of --layers ", o.layers.value_or(0), ", or one for each"));
+    if (sparse(o)) {
+        const ig::Index most = *std::min_element(o.units.begin(), o.units.end());
+        require(o.edges >= 1 && o.edges <= most, "edges", o.edges, ig::message("1 to --units, ", most));
+        require(o.bound >= 0 && o.bound < 1e6, "bound", o.bound, "0 or more and below 1e6");
+    }
     require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
     require(o.threads >= 1 && o.threads <= ig::most_threads, "threads", o.threads,
             ig::message("1 to ", ig::most_threads));
@@ -424,7 +441,10 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
             "random");
     // an rnn that begins as a system is destroyed by a rate of 1 within an epoch; the other cells are not
     if (!o.rate)
-        o.rate = o.update == "adam" || natural ? 0.001 : !o.start.empty() && o.cell == "rnn" ? 0.1 : 1;
+        o.rate = o.update == "adam" || natural         ? 0.001
+                 : o.update == "muon"                  ? 0.02
+                 : !o.start.empty() && o.cell == "rnn" ? 0.1
+                                                       : 1;
     if (o.precision == "auto")  // a training keeps its first choice wherever it is resumed
         o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;

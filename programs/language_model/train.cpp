@@ -33,6 +33,7 @@ std::pair<const char*, std::string> source_of(const Options& o) {
 void require_same_architecture(const Options& o, const Options& model) {
     std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
     if (o.cell == "rhn" && o.start.empty()) which.insert("depth");  // a system has none
+    if (sparse(o) && o.start.empty()) which.insert("edges");
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
     const auto [name, file] = source_of(o);
@@ -131,9 +132,14 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"min-count", "max-vocabulary"})
         require(o.vocabulary.empty(), name, "--vocabulary");
     require(o.cell == "rhn", "depth", "--cell " + o.cell);
-    const bool natural = o.update == "ruop" || o.update == "rbpm";
-    for (const char* name : {"damping", "floor", "head-rate", "table-rate"})
-        require(natural, name, "--update " + o.update);
+    for (const char* name : {"edges", "bound"}) require(sparse(o), name, "--cell " + o.cell);
+    require(!sparse(o), "keep-weights", "--cell " + o.cell + ", which has no recurrent matrix");
+    require(!sparse(o) || o.scheme != "recurrent", "keep-state",
+            "--cell " + o.cell + " and --scheme recurrent: no mask is inside");
+    const bool natural = o.update == "ruop" || o.update == "rbpm", muon = o.update == "muon";
+    for (const char* name : {"head-rate", "table-rate"})
+        require(natural || (muon && name[0] == 't'), name, "--update " + o.update);
+    for (const char* name : {"damping", "floor"}) require(natural, name, "--update " + o.update);
     require(!o.freeze, "table-rate", "--freeze");
     require(!o.freeze, "target", "--freeze: the table that it is read off does not move");
     require(!(natural && o.freeze), "weight-decay",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/update/adam.hpp>
+#include <isogloss/update/muon.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <isogloss/update/weight_drop.hpp>
@@ -21,6 +22,17 @@ struct Step {
     double norm =
         0;  ///< norm of the gradient before clipping; with a metric, of the direction in that metric
     bool clipped = false;  ///< whether it was clipped
+};
+
+// Adds a prefix to the names of one update of several, for a checkpoint.
+template <class Visitor> struct Part {
+    Visitor& to;
+    std::string prefix;
+    void number(const std::string& name, double& value) { to.number(prefix + name, value); }
+    void counter(const std::string& name, std::uint64_t& value) { to.counter(prefix + name, value); }
+    void array(const std::string& name, float* data, ig::Index rows, ig::Index cols) {
+        to.array(prefix + name, data, rows, cols);
+    }
 };
 
 /// Riemannian for the cells and the head, Adam for the word vectors, which are not units, unless they are
@@ -61,16 +73,6 @@ public:
     }
 
 private:
-    // Adds a prefix to the names of one of the three.
-    template <class Visitor> struct Part {
-        Visitor& to;
-        std::string prefix;
-        void number(const std::string& name, double& value) { to.number(prefix + name, value); }
-        void counter(const std::string& name, std::uint64_t& value) { to.counter(prefix + name, value); }
-        void array(const std::string& name, float* data, ig::Index rows, ig::Index cols) {
-            to.array(prefix + name, data, rows, cols);
-        }
-    };
     static ig::RiemannianOptions metric(const Options& o, double rate) {
         return {.modulus = o.update == "rbpm" ? ig::UnitModulus::rbpm : ig::UnitModulus::ruop,
                 .rate = rate,
@@ -84,7 +86,50 @@ private:
     std::optional<ig::Adam<float>> table_;
 };
 
-/// One of Sgd, AveragedSgd, Adam and Natural.
+/// Muon for the matrices of the cells (of lstm and rhn gate by gate) and Adam for all else: word vectors, head and biases.
+class Orthogonal {
+public:
+    Orthogonal(Graph& g, const Options& o)
+        : first_rate_(*o.rate),
+          rest_rate_(o.table_rate),
+          matrices_(g.parameters(names(g)), {.rate = *o.rate,
+                                             .clip = o.clip,
+                                             .weight_decay = o.weight_decay,
+                                             .gates = o.cell == "lstm"  ? 4
+                                                      : o.cell == "gru" ? 3
+                                                      : o.cell == "rhn" ? 2
+                                                                        : 1}),
+          rest_(g.parameters(names(g, "!")),
+                {.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay}) {}
+
+    void rate(double r) {
+        matrices_.rate(r);
+        rest_.rate(first_rate_ > 0 ? r / first_rate_ * rest_rate_ : rest_rate_);
+    }
+    /// The two are clipped separately; the norm is that of both.
+    double step() { return std::hypot(matrices_.step(), rest_.step()); }
+    /// For the checkpoint.
+    template <class Visitor> void visit(Visitor& v) {
+        Part<Visitor> matrices{v, "matrices/"}, rest{v, "rest/"};
+        matrices_.visit(matrices), rest_.visit(rest);
+    }
+
+private:
+    // The matrices, as a pattern; or, with "!" before each name, all others.
+    static std::string names(Graph& g, const std::string& before = "") {
+        std::string pattern;
+        for (const auto* p : g.parameters())
+            if (p->rows > 1 && p->name != "E" && !p->name.starts_with("softmax."))
+                pattern += (pattern.empty() ? before : ", " + before) + p->name;
+        return pattern;
+    }
+
+    double first_rate_, rest_rate_;
+    ig::Muon<float> matrices_;
+    ig::Adam<float> rest_;
+};
+
+/// One of Sgd, AveragedSgd, Adam, Orthogonal and Natural.
 class Update {
 public:
     Update(Graph& g, const Options& o)
@@ -95,6 +140,7 @@ public:
             rule_.emplace<ig::Adam<float>>(
                 g.parameters(),
                 ig::AdamOptions{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
+        else if (o.update == "muon") rule_.emplace<Orthogonal>(g, o);
         else if (o.update != "sgd") rule_.emplace<Natural>(g, o);
     }
 
@@ -135,7 +181,7 @@ public:
     }
 
 private:
-    using Rule = std::variant<ig::Sgd<float>, ig::AveragedSgd<float>, ig::Adam<float>, Natural>;
+    using Rule = std::variant<ig::Sgd<float>, ig::AveragedSgd<float>, ig::Adam<float>, Orthogonal, Natural>;
 
     static ig::SgdOptions sgd(const Options& o) {
         return {.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay};

@@ -20,6 +20,11 @@ MODELS = [
     ["--update", "asgd", "--weight-decay", 1e-6, "--decay-from", 1, "--decay", 0.5],
     ["--update", "ruop", "--rate", 0.003, "--head", "free", "--loss", "ce"],
     ["--update", "rbpm", "--damping", 0.1, "--floor", 1e-4, "--head-rate", 0.02, "--head", "free", "--cell", "gru"],
+    ["--cell", "glnn", "--edges", 5, "--loss", "al", "--update", "adam", "--rate", 0.01],
+    ["--cell", "gnn", "--scheme", "gal", "--head", "free", "--update", "ruop", "--rate", 0.01],
+    ["--cell", "leaky", "--scheme", "recurrent", "--edges", 8, "--bound", 0, "--embedding", 6, "--update", "muon", "--rate", 0.02],
+    ["--cell", "lstm", "--update", "muon", "--rate", 0.02, "--table-rate", 0.02],
+    ["--cell", "gru", "--freeze", "--update", "muon", "--rate", 0.02, "--start-from", "gru", "--keep-state", 0.8],
     ["--level", "character", "--max-vocabulary", 20, "--unit-rows"],
 ]
 
@@ -51,6 +56,7 @@ def learns():
 
 
 def every_kind():
+    train("gru", "--train", "train.txt", "--valid", "valid.txt", "--cell", "gru")
     for options in MODELS:
         out = train("m", "--train", "train.txt", "--valid", "valid.txt", "--rate", 0.3, "--keep", 0.9, *options).stdout
         # A model that stands still has the perplexity of its 14 words, one that knows their frequencies 9.3.

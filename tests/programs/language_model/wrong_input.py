@@ -45,6 +45,9 @@ def options_out_of_range():
             ("--rate", "1e999", "--rate is 1e999"), ("--threads", 2147483647, "1 to 1024")]:
         refuses("train", "--model", "m", *TEXTS, option, value, says=says)
     refuses("train", "--model", "m", *TEXTS, "--cell", "rhn", "--depth", 0, says="--depth is 0")
+    refuses("train", "--model", "m", *TEXTS, "--cell", "glnn", "--edges", 9, "--units", "10,8", says="--edges is 9, expected 1 to --units, 8")
+    refuses("train", "--model", "m", *TEXTS, "--cell", "leaky", "--bound", -1, says="--bound is -1")
+    refuses("train", "--model", "m", *TEXTS, *"--cell leaky --scheme recurrent --keep-state 0.5".split(), says="--keep-state has no effect with --cell leaky")
     refuses("train", "--model", "m", *TEXTS, "--units", "8,9,8", "--layers", 2, says="--units is [8,9,8], expected one number for all of --layers 2, or one for each")
     refuses("train", "--model", "m", *TEXTS, "--alpha", 1, "--gamma", 1, says="more than one of alpha, gamma and beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", says="--beta")
@@ -53,7 +56,8 @@ def options_out_of_range():
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--damping", 0, says="damping = 0")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--floor", -1, says="floor = -1")
     for options in ["--loss ce --gamma 1", "--loss ce --alpha 1", "--loss mixture --beta 0.5 --gamma 1", "--loss al --gamma 1 --beta 0.5",
-                    "--loss ce --temperature 20", "--cell gru --depth 3", "--update adam --damping 0.1", "--schedule plateau --decay-from 3",
+                    "--loss ce --temperature 20", "--cell gru --depth 3", "--cell lstm --edges 5", "--cell rnn --bound 1", "--cell glnn --keep-weights 0.5",
+                    "--update muon --head-rate 0.1", "--update adam --damping 0.1", "--schedule plateau --decay-from 3",
                     "--schedule one-cycle --decay 0.5", "--schedule decay --warm-up 0.2", "--scheme tied --keep-between 0.5", "--layers 1 --keep-between 0.5 --scheme recurrent"]:
         refuses("train", "--model", "m", *TEXTS, *options.split(), says="has no effect with " + " ".join(options.split()[:2]))
     refuses("train", "--model", "m", *TEXTS, *"--scheme recurrent --keep 0.2 --keep-input 1 --keep-state 1 --keep-output 1 --keep-between 1".split(),
