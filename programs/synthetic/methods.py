@@ -117,6 +117,22 @@ FAR = {
     },
 }
 FAR_TIME = {'anbn, thousands': 1, 'xor, L = 100, every symbol': 0.3}  # of the seconds of --far
+# One setting for every source, as Ollivier claims one suffices: this graph, the default start values, and no other option; a row is a method.
+ONE = 'one setting'
+ONE_GRAPH = '--units 20 --edges 3'
+ONE_METHODS = {
+    f'{title}, {rule}{batches}': f'--network {network} {how} {training}'
+    for batches, training, gradient in ((', full batches', '--training full --columns 1', ''), (', minibatches', '', ' --sgd-rate 1'))
+    for title, network, rule, how in (('GLNN 20', 'glnn', 'RUOP', '--metric ruop'), ('GLNN 20', 'glnn', 'gradient', f'--metric gradient{gradient}'),
+                                      ('leaky 20', 'leaky', 'RUOP', '--metric ruop'), ('GNN 20', 'gnn', 'gradient', f'--metric gradient{gradient}'),
+                                      ('RNN 20', 'rnn', 'gradient', f'--metric gradient{gradient}'))
+}
+# A source whose states are hidden and last (durations.py): how many edges a unit needs.
+HIDDEN = 'hidden durations'
+HIDDEN_METHODS = {
+    **{f'GLNN 20, {edges} edges, RUOP': f'--network glnn --metric ruop --units 20 --edges {edges}' for edges in (3, 6, 20)},
+    'LSTM 64, Adam': '--network lstm --metric gradient --units 64',
+}
 # Characters of a text.
 CHARS = 'chars'
 CHARS_METHODS = {

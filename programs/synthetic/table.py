@@ -22,8 +22,9 @@ import sys
 import tempfile
 import zlib
 
-from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, FAR_TIME, GRAPHS, LONG, LONG_RUNS, METHODS, SOURCE, SOURCES,
-                     STEPS, STEPS_METHODS, TASKS, XOR, averaged, steps_graph)
+import durations
+from methods import (CHARS, CHARS_METHODS, CURVE, CURVE_METHODS, CURVE_SECONDS, FAR, FAR_TIME, GRAPHS, HIDDEN, HIDDEN_METHODS, LONG, LONG_RUNS, METHODS, ONE, ONE_GRAPH,
+                     ONE_METHODS, SOURCE, SOURCES, STEPS, STEPS_METHODS, TASKS, XOR, averaged, steps_graph)
 
 COLUMNS = ['task', 'method', 'seed', 'seconds', 'bits', 'floor', 'success', 'longer_success', 'training_bits', 'saturated',
            'start_choice', 'end_training', 'end_choice', 'end_success', 'status', 'returns']  # bits at the beginning and the end of training; of the program; how often it went back
@@ -182,6 +183,20 @@ class Runs:
                 self.train(CHARS, method, seed, f'{how} --chars', '--text', train, '--valid', valid,
                            '--csv', curve_of(o, method, seed))
 
+    def hidden(self, seed):
+        """A text of hidden durations, and another one that is evaluated on."""
+        if all(self.has(HIDDEN, method, seed) for method in (SOURCE, *HIDDEN_METHODS)):
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            train, valid = (os.path.join(folder, part) for part in ('train.txt', 'valid.txt'))
+            for path, length, number in (train, 100000, 2 * seed), (valid, 50000, 2 * seed + 1):
+                replace(path, durations.draw(length, number))
+            for method, how in HIDDEN_METHODS.items():
+                self.train(HIDDEN, method, seed, f'{how} --chars', '--text', train, '--valid', valid)
+            if not self.has(HIDDEN, SOURCE, seed):
+                with open(valid, encoding='utf-8') as f:
+                    self.results.keep(HIDDEN, SOURCE, seed, f'{durations.bits(f.read()):.5f}')
+
     def draw(self, o):
         """The learning curves of the first seed in one figure, drawn with --beside by a call of the program that does not train."""
         curves = [curve_of(o, method, 1) for method in CHARS_METHODS if self.has(CHARS, method, 1)]
@@ -232,6 +247,11 @@ def run_all(o, runs, wanted):
             for task, source in SOURCES.items():
                 for method in COMPRESSORS:
                     runs.compressed(task, source, method, seed)
+        if wanted(ONE):
+            for task, source in TASKS.items():
+                runs.of_source(task, source, seed)
+                for method, how in ONE_METHODS.items():
+                    runs.train(task, method, seed, f'{source} {ONE_GRAPH} {how}')
         if wanted('curve'):
             for task, source in CURVE.items():
                 for method, how in CURVE_METHODS.items():
@@ -239,6 +259,8 @@ def run_all(o, runs, wanted):
         for task, methods in FAR.items():
             for method, how in methods.items() if wanted(task) else ():
                 runs.train(task, method, seed, how)
+        if wanted(HIDDEN):
+            runs.hidden(seed)
         if wanted(CHARS):
             runs.characters(o, seed)
         for task, source in TASKS.items():
@@ -262,7 +284,7 @@ def duration(text):
 
 
 def main():
-    every = [*TASKS, LONG, STEPS, 'curve', *FAR, CHARS]
+    every = [*TASKS, LONG, STEPS, ONE, HIDDEN, 'curve', *FAR, CHARS]
     parser = argparse.ArgumentParser()
     parser.add_argument('--program', help='the program synthetic; not needed with --print-only')
     parser.add_argument('--seconds', type=duration, default=60)
@@ -274,7 +296,7 @@ def main():
     parser.add_argument('--seeds', nargs='+', type=int, help='to run, by default 1 to 5, and to print, by default all there are')
     parser.add_argument('--results', default='results.csv', help='curves of chars go into RESULTS_curves, their figure into RESULTS.svg')
     parser.add_argument('--print-only', action='store_true', help='run nothing')
-    parser.add_argument('--page', help='file for the table of the part minibatch as a page; otherwise tables are printed')
+    parser.add_argument('--page', help=f'file for the table of the part {ONE}, if it is the only one, else of minibatch, as a page; otherwise tables are printed')
     parser.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
     parser.add_argument('--parts', nargs='*', choices=every, metavar='PART', help='what to run of: ' + '; '.join(every) + '. All by default')
     parser.add_argument('--only', default='', metavar='PATTERN',
@@ -289,7 +311,7 @@ def main():
     if o.page and os.path.exists(o.page):
         with open(o.page, encoding='utf-8', errors='replace') as f:
             old = f.read()
-        if old and not old.startswith(PAGE.splitlines()[0] + '\n'):
+        if old and old.split('\n')[0] not in (PAGE.split('\n')[0], ONE_PAGE.split('\n')[0]):
             raise SystemExit(f"table.py: --page '{o.page}' is not a page of this program; it was left unchanged. Give --page another name")
     elif o.check:
         raise SystemExit(f"table.py: there is no page '{o.page}' to check. Make it without --check")
@@ -309,10 +331,12 @@ def main():
         run_all(o, Runs(o.program, results), wanted)
     known = {key: row for key, row in results.rows.items() if not o.seeds or key[2] in o.seeds}
     if o.page:
-        if not any(task in SOURCES and method in STEPS_METHODS for task, method, _ in known):
+        tasks, methods, text = (TASKS, ONE_METHODS, ONE_PAGE) if o.parts == [ONE] else (SOURCES, STEPS_METHODS, PAGE)
+        shown = {key: row for key, row in known.items() if key[0] in tasks and key[1] in methods}
+        if not shown:
             raise SystemExit(f"table.py: '{o.results}' has no run of {o.seconds:g} seconds and these seeds to make '{o.page}' of; change --seconds")
-        without = any(not ended(row) for (task, method, _), row in known.items() if task in SOURCES and method in STEPS_METHODS)
-        made = PAGE.format(seconds=o.seconds, ends=EARLIER if without else '', table=table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
+        ends = '' if all(map(ended, shown.values())) else EARLIER
+        made = text.format(seconds=o.seconds, ends=ends, table=table(known, tasks, [*methods, *(COMPRESSORS if text is PAGE else ()), SOURCE], median=True))
         if o.check:
             if old != made:
                 raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
@@ -323,9 +347,11 @@ def main():
         print(table(known, TASKS, [LONG, *METHODS]))
     if wanted('curve'):
         print(table(known, CURVE, CURVE_METHODS))
+    if wanted(ONE):
+        print(table(known, TASKS, [*ONE_METHODS, SOURCE], median=True))
     if wanted(STEPS):
         print(table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
-    for part, methods in {**FAR, CHARS: CHARS_METHODS}.items():
+    for part, methods in {**FAR, HIDDEN: {**HIDDEN_METHODS, SOURCE: ''}, CHARS: CHARS_METHODS}.items():
         if wanted(part):
             print(table(known, [part], methods, median=True))
 
@@ -347,6 +373,18 @@ is then its best moment.
 From bits alone a network that has run away is not told from one that has learned few lines by heart; both count. Hidden Markov models begin three times and
 share the time. Compressors: what the validation text adds to
 the training text.{ends}
+
+{table}"""
+ONE_PAGE = """# One setting for every source
+
+Made by `programs/synthetic/table.py --parts 'one setting' --seconds {seconds:g} --page FILE` from its results file, `programs/synthetic/results/one.csv`: {seconds:g} seconds of computing time of
+one core for each run, on the texts of the [table of seven sources](synthetic_table.md). Ollivier claims that his network needs no adjustment of structure and initial values
+to the problem. Here every network has 20 units with 3 edges each, the default start values (time scales of 1 to 20 steps), and no option that depends on the source:
+no other number of units or edges, no `--slowest`, no averages of the weights. In the other tables sizes and options are chosen for each source, which departs from that claim.
+Full batches: the whole text as one sequence, V without a bound; the metric in the full form. Minibatches: the default training, V within ± 4. Gradient: steps without a metric, with the same line search on full
+batches, at rate 1 on minibatches. The four networks are those with and without gates and leak:
+GLNN both, GNN gates alone, leaky the leak alone, RNN neither. Columns as in the table of seven sources: median bits of the validation text; how many times those of
+the source itself; the number of seeds; the mean share of successes; runs that count as runaways.{ends}
 
 {table}"""
 EARLIER = """
