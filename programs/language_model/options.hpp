@@ -135,7 +135,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("floor", o.floor, Kind::training, "ruop, rbpm: lower bound of the metric, in squared nats", any);
     f("head-rate", o.head_rate, Kind::training, "ruop, rbpm: rate of the head [10 times the rate]", any);
     f("table-rate", o.table_rate, Kind::training,
-      "ruop, rbpm: rate of the word vectors, which adam moves; muon: of all but the matrices of the cells",
+      "ruop, rbpm with a free head: rate of the word vectors, which adam moves; muon: of all but the "
+      "matrices of the cells",
       any);
     f("clip", o.clip, Kind::training,
       "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
@@ -426,11 +427,14 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
         throw ig::UsageError("--loss mixture needs --beta, the share of the augmented loss, 0 to 1");
     if (!o.min_count) o.min_count = bundled ? 2 : 1;
     const bool natural = o.update == "ruop" || o.update == "rbpm";
-    if (natural && o.head == "tied")
+    if (natural && o.head == "tied" && o.freeze)
+        throw ig::UsageError(ig::message("--update ", o.update,
+                                         " with --freeze needs --head free: a tied table would be all that "
+                                         "the metric of the head has"));
+    if (o.update == "ruop" && o.epsilon > 0)
         throw ig::UsageError(
-            ig::message("--update ", o.update,
-                        " needs --head free: the metric is that of a layer's units, and a tied "
-                        "table is both the head's and the words'"));
+            "--update ruop needs --epsilon 0: it squares gradients, and squares of samples are too large; or "
+            "use rbpm");
     if (o.subspace && o.head == "tied")
         throw ig::UsageError(
             "--subspace needs --head free: with --head tied word vectors and softmax are one table, and the "

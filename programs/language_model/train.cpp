@@ -140,7 +140,10 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"head-rate", "table-rate"})
         require(natural || (muon && name[0] == 't'), name, "--update " + o.update);
     for (const char* name : {"damping", "floor"}) require(natural, name, "--update " + o.update);
-    require(!o.freeze, "table-rate", "--freeze");
+    require(!o.freeze || muon, "table-rate", "--freeze");
+    require(!natural || o.head == "free", "table-rate", "--head tied: the table has the rate of the head");
+    require(!natural || o.head == "free", "weight-decay",
+            "--update " + o.update + " and --head tied: it is that of word vectors by adam");
     require(!o.freeze, "target", "--freeze: the table that it is read off does not move");
     require(!(natural && o.freeze), "weight-decay",
             "--update " + o.update + " and --freeze: it is that of the word vectors alone");

@@ -179,7 +179,9 @@ void Training::introduce() {
         << (o_.precision == "bf16" ? ", products in bfloat16" : "")
         << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
         << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
-        << (o_.weight_decay > 0 && update_.natural() ? ", weight decay of the word vectors alone" : "")
+        << (o_.weight_decay == 0 || !update_.natural() ? ""
+            : o_.head == "free"                        ? ", weight decay of the word vectors alone"
+                                                       : ", no weight decay")
         << (subspace_ ? "\nsubspace    averaged distance of word vectors and softmax " +
                             fixed(subspace_->readings().back().distance, 4) +
                             (stepped_ ? " as resumed" : " at the start")

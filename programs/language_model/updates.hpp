@@ -35,8 +35,8 @@ template <class Visitor> struct Part {
     }
 };
 
-/// Riemannian for the cells and the head, Adam for the word vectors, which are not units, unless they are
-/// frozen. The rates of head and vectors fall with that of the cells.
+/// Riemannian for the cells and the head, a tied table with it, and Adam for word vectors that are not the head's, unless
+/// they are frozen. The rates of head and vectors fall with that of the cells.
 class Natural {
 public:
     Natural(Graph& g, const Options& o)
@@ -45,8 +45,12 @@ public:
           table_rate_(o.table_rate),
           clip_(o.clip),
           cells_(g, o.cell + "*", metric(o, first_rate_)),
-          head_(g, "softmax.*", metric(o, head_rate_)) {
-        if (!o.freeze)
+          head_(g,
+                o.head == "free"                               ? "softmax.*"
+                : o.head_bias || o.units.back() != o.embedding ? "E, softmax.*"
+                                                               : "E",
+                metric(o, head_rate_)) {
+        if (!o.freeze && o.head == "free")
             table_.emplace(
                 g.parameters("E"),
                 ig::AdamOptions{.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay});

@@ -22,6 +22,8 @@ MODELS = [
     ["--update", "rbpm", "--damping", 0.1, "--floor", 1e-4, "--head-rate", 0.02, "--head", "free", "--cell", "gru"],
     ["--cell", "glnn", "--edges", 5, "--loss", "al", "--update", "adam", "--rate", 0.01],
     ["--cell", "gnn", "--scheme", "gal", "--head", "free", "--update", "ruop", "--rate", 0.01],
+    ["--cell", "glnn", "--update", "rbpm", "--rate", 0.003, "--loss", "al", "--head-bias"],
+    ["--update", "ruop", "--rate", 0.003, "--embedding", 6],
     ["--cell", "leaky", "--scheme", "recurrent", "--edges", 8, "--bound", 0, "--embedding", 6, "--update", "muon", "--rate", 0.02],
     ["--cell", "lstm", "--update", "muon", "--rate", 0.02, "--table-rate", 0.02],
     ["--cell", "gru", "--freeze", "--update", "muon", "--rate", 0.02, "--start-from", "gru", "--keep-state", 0.8],

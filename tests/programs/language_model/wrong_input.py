@@ -52,7 +52,8 @@ def options_out_of_range():
     refuses("train", "--model", "m", *TEXTS, "--alpha", 1, "--gamma", 1, says="more than one of alpha, gamma and beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", says="--beta")
     refuses("train", "--model", "m", *TEXTS, "--loss", "mixture", "--beta", 2, says="beta = 2")
-    refuses("train", "--model", "m", *TEXTS, "--update", "ruop", says="needs --head free")
+    refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--epsilon", 0.01, says="--update ruop needs --epsilon 0")
+    refuses("train", "--model", "m", *TEXTS, "--update", "rbpm", "--table-rate", 0.01, says="--table-rate has no effect with --head tied")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--damping", 0, says="damping = 0")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--floor", -1, says="floor = -1")
     for options in ["--loss ce --gamma 1", "--loss ce --alpha 1", "--loss mixture --beta 0.5 --gamma 1", "--loss al --gamma 1 --beta 0.5",

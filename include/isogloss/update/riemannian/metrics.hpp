@@ -47,16 +47,17 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
             return k >= 0 && served[std::size_t(k)] != Served::in_all;
         });
     };
-    for (const auto* e : store.template all<EdgeRecord<T>>()) {
-        if (open({e->tau, e->rho}))
-            add(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form), Served::in_one_use);
-        if (open({e->start}))
-            add(std::make_unique<StartMetric<T>>(store, group, *e, modulus), Served::in_one_use);
-    }
     for (const auto& u : store.units) {
         bool any = open({u.bias});
         for (const auto& s : u.sources) any |= open({s.weight});
         if (any) add(std::make_unique<UnitMetric<T>>(store, group, u, modulus, form), Served::in_one_use);
+    }
+    for (const auto* e :
+         store.template all<EdgeRecord<T>>()) {  // completes the biases' steps, see EdgeMetric
+        if (open({e->tau, e->rho}))
+            add(std::make_unique<EdgeMetric<T>>(store, group, *e, modulus, form), Served::in_one_use);
+        if (open({e->start}))
+            add(std::make_unique<StartMetric<T>>(store, group, *e, modulus), Served::in_one_use);
     }
     bool squares = metrics.size() > (own ? 1 : 0);  // of gradients
     const auto add_table = [&](Weight<T> table) {
