@@ -100,7 +100,6 @@ public:
                                              .clip = o.clip,
                                              .weight_decay = o.weight_decay,
                                              .gates = o.cell == "lstm"  ? 4
-                                                      : o.cell == "gru" ? 3
                                                       : o.cell == "rhn" ? 2
                                                                         : 1}),
           rest_(g.parameters(names(g, "!")),

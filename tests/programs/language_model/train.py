@@ -26,7 +26,7 @@ MODELS = [
     ["--update", "ruop", "--rate", 0.003, "--embedding", 6],
     ["--cell", "leaky", "--scheme", "recurrent", "--edges", 8, "--bound", 0, "--embedding", 6, "--update", "muon", "--rate", 0.02],
     ["--cell", "lstm", "--update", "muon", "--rate", 0.02, "--table-rate", 0.02],
-    ["--cell", "gru", "--freeze", "--update", "muon", "--rate", 0.02, "--start-from", "gru", "--keep-state", 0.8],
+    ["--cell", "gru", "--freeze", "--update", "muon", "--rate", 0.02, "--start-from", "gru"],
     ["--level", "character", "--max-vocabulary", 20, "--unit-rows"],
 ]
 
