@@ -9,8 +9,10 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
+#include <isogloss/node/leaky_rnn.hpp>
 #include <isogloss/node/sparse_rnn.hpp>
 #include <isogloss/text/batches.hpp>
+#include <isogloss/update/muon.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <string>
 #include <vector>
@@ -47,13 +49,23 @@ template <class T> std::vector<Cell<T>> cells() {
         {"Rnn", [](G& g, In& in) { return g.template add<Rnn>("cell", {.units = n, .keep = 0.9}, in.e); }},
         {"Lstm", [](G& g, In& in) { return g.template add<Lstm>("cell", {.units = n, .keep = 0.9}, in.e); }},
         {"Gru", [](G& g, In& in) { return g.template add<Gru>("cell", {.units = n, .keep = 0.9}, in.e); }},
+        {"Gru, reset after",
+         [](G& g, In& in) {
+             return g.template add<Gru>("cell", {.units = n, .keep = 0.9, .reset_after = true}, in.e);
+         }},
         {"Rhn", [](G& g, In& in) { return g.template add<Rhn>("cell", {.units = n, .depth = 2}, in.e); }},
         {"Glnn", [](G& g, In& in) { return g.template add<Glnn>("cell", {.units = n, .edges = 2}, in.e); }},
         {"Gnn", [](G& g, In& in) { return g.template add<Gnn>("cell", {.units = n, .edges = 2}, in.e); }},
+        {"LeakyRnn",
+         [](G& g, In& in) { return g.template add<LeakyRnn>("cell", {.units = n, .edges = 2}, in.e); }},
+        {"SparseRnn",
+         [](G& g, In& in) { return g.template add<SparseRnn>("cell", {.units = n, .edges = 2}, in.e); }},
         {"Glnn of symbols",
          [](G& g, In& in) { return g.template add<Glnn>("cell", {.units = n, .edges = 2}, in.x); }},
         {"Gnn of symbols",
          [](G& g, In& in) { return g.template add<Gnn>("cell", {.units = n, .edges = 2}, in.x); }},
+        {"LeakyRnn of symbols",
+         [](G& g, In& in) { return g.template add<LeakyRnn>("cell", {.units = n, .edges = 2}, in.x); }},
         {"SparseRnn of symbols",
          [](G& g, In& in) { return g.template add<SparseRnn>("cell", {.units = n, .edges = 2}, in.x); }},
     };
@@ -61,8 +73,7 @@ template <class T> std::vector<Cell<T>> cells() {
 
 const std::vector<std::string> heads = {"free", "tied", "tied, bias", "tied, projection"},
                                losses = {"cross-entropy", "augmented"},
-                               updates = {"Sgd", "AveragedSgd", "Adam", "Riemannian, RUOP",
-                                          "Riemannian, RBPM"};
+                               updates = {"Sgd", "AveragedSgd", "Adam", "Muon", "RUOP", "RBPM"};
 
 template <class T> Loss<T> build(Graph<T>& g, Inputs<T>& in, const Cell<T>& cell, const std::string& head,
                                  const std::string& loss) {
@@ -137,8 +148,18 @@ template <class Ranks> Outcome train(const Composition& c, Ranks& ranks) {
     if (c.update == "Sgd") by_rule(Sgd<float>(group, {.rate = 0.3, .clip = 5}));
     if (c.update == "AveragedSgd") by_rule(AveragedSgd<float>(group, {.sgd = {.rate = 0.3, .clip = 5}}));
     if (c.update == "Adam") by_rule(Adam<float>(group, {.rate = 0.02}));
-    if (c.update == "Riemannian, RUOP") by_metric(UnitModulus::ruop);
-    if (c.update == "Riemannian, RBPM") by_metric(UnitModulus::rbpm);
+    if (c.update == "Muon") {  // for the matrices of the cell; Adam for the rest
+        std::string matrices, rest;
+        for (const auto* p : group) {
+            const bool matrix = p->name.starts_with("cell.") && p->rows > 1 && p->lookups == 0;
+            (matrix ? matrices : rest) += (matrix ? matrices : rest).empty() ? p->name : "," + p->name;
+        }
+        Adam<float> adam(g.parameters(rest), {.rate = 0.02});
+        Muon<float> muon(g.parameters(matrices.empty() ? "cell.*" : matrices), {.rate = 0.02});
+        run([&] { adam.step(), muon.step(); });
+    }
+    if (c.update == "RUOP") by_metric(UnitModulus::ruop);
+    if (c.update == "RBPM") by_metric(UnitModulus::rbpm);
     outcome.after = loss();
     for (const auto* p : group) outcome.weights.insert(outcome.weights.end(), p->value, p->value + p->size());
     return outcome;
