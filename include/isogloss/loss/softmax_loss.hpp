@@ -16,12 +16,14 @@ template <class T> struct LogitRow {
     bool gradient;     ///< whether the derivative is wanted; if not, z is unspecified on exit
 };
 
+namespace detail {
 /// What a loss with a fisher() publishes for the metric of its head.
 struct HeadLoss {
     int logits = -1, loss = -1, targets = -1;  ///< their numbers in the graph
     std::vector<FisherTerm> terms = {};
     int soft_targets = -1;  ///< the table of which they are made, where the loss uses one beside its head's
 };
+}  // namespace detail
 
 /// A node for any loss l = Σ_t l_t(o_t, y_t) over lazy logits. The loss defines the cost of a row:
 ///
@@ -96,7 +98,7 @@ protected:
     void publish(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> soft_targets = {}) const {
         if constexpr (requires(const Self& loss) { std::span<const FisherTerm>{loss.fisher()}; }) {
             const auto terms = static_cast<const Self&>(*this).fisher();
-            s.publish(HeadLoss{o.id, l.id, y.id, {terms.begin(), terms.end()}, soft_targets.id});
+            s.publish(detail::HeadLoss{o.id, l.id, y.id, {terms.begin(), terms.end()}, soft_targets.id});
         }
     }
 

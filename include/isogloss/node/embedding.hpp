@@ -5,6 +5,7 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
+namespace detail {
 /// What an Embedding publishes for the metrics: y = m ∘ k ∘ E[x], and the factors of the last pass.
 template <class T> struct LookupRecord {
     Tokens tokens;                  ///< x
@@ -13,6 +14,7 @@ template <class T> struct LookupRecord {
     Mask mask;                      ///< m; inactive: all ones
     const T* word_scale = nullptr;  ///< k [T, B]; null: all ones
 };
+}  // namespace detail
 
 /// Embedding lookup, with variational dropout on the vectors and on whole words.
 ///
@@ -51,7 +53,7 @@ template <class T> struct Embedding {
         mask = s.mask("mask", E.cols, options.keep);
         if (options.keep_words < 1 && s.gradients())
             word_scale = s.scratch({s.capacity().time, s.capacity().batch});
-        s.publish(LookupRecord<T>{x, table, y, mask, word_scale});
+        s.publish(detail::LookupRecord<T>{x, table, y, mask, word_scale});
         return y;
     }
 

@@ -62,7 +62,7 @@ template <class T> Metrics<T> metrics_of(Graph<T>& g, const Parameters<T>& group
     bool squares = metrics.size() > (own ? 1 : 0);  // of gradients
     const auto add_table = [&](Weight<T> table) {
         if (!open({table})) return;
-        const TableOptions options{.modulus = modulus, .form = form, .words = words};
+        const typename TableMetric<T>::Options options{.modulus = modulus, .form = form, .words = words};
         add(std::make_unique<TableMetric<T>>(store, group, table, options), Served::in_all);
     };
     for (const auto& head : store.logits) add_table(head.table);

@@ -10,14 +10,6 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// Options of TableMetric.
-struct TableOptions {
-    UnitModulus modulus = UnitModulus::ruop;
-    MetricForm form = MetricForm::quasi_diagonal;  ///< full means quasi-diagonal here
-    std::vector<double> words = {};  ///< factor ≥ 0 of the absolute part of ε, by word; none: 1 for each
-    Index budget = Index{1} << 20;   ///< bytes of the blocks of rows
-};
-
 /// Sums of the metric of a table E [V, n] over positions. Row v of E has up to two roles. In a softmax head
 /// o = E h + b it holds the weights into the unit o_v, and with the losses of the head, of weights a_k and inverse
 /// temperatures s_k (FisherTerm), the Fisher metric of their predictions has the entries
@@ -48,9 +40,15 @@ struct TableOptions {
 ///          weights there, and (23)-(24) for Φ. Where ε is added is our reading of it; the sum for tied tables is ours.
 template <class T> class TableMetric final : public Metric<T> {
 public:
+    struct Options {
+        UnitModulus modulus = UnitModulus::ruop;
+        MetricForm form = MetricForm::quasi_diagonal;  ///< full means quasi-diagonal here
+        std::vector<double> words = {};  ///< factor ≥ 0 of the absolute part of ε, by word; none: 1 for each
+        Index budget = Index{1} << 20;  ///< bytes of the blocks of rows
+    };
     /// A table of the group, with the bias of its head where that is in the group. Throws UsageError for a use of the table
     /// that is neither a lookup of Embedding nor one head, if `words` do not fit, and when memory does not suffice.
-    TableMetric(graph::Store<T>& store, const Parameters<T>& group, Weight<T> table, TableOptions options)
+    TableMetric(graph::Store<T>& store, const Parameters<T>& group, Weight<T> table, Options options)
         : Metric<T>(store, message("riemannian: table '", store[table].name, "'"), options.form,
                     options.modulus),
           options_(std::move(options)),
@@ -58,13 +56,13 @@ public:
           width_(table.cols),
           table_(this->serve(group, table)) {
         Index known = 0;
-        for (const auto* record : store.template all<LookupRecord<T>>())
+        for (const auto* record : store.template all<detail::LookupRecord<T>>())
             if (record->table.id == table.id) lookups_.push_back(*record), ++known;
         const Index looked_up = known;
         for (const auto& head : store.logits)
             if (head.table.id == table.id) head_ = &head, ++known;
         const bool one = known <= looked_up + 1;
-        for (const auto* loss : store.template all<HeadLoss>())
+        for (const auto* loss : store.template all<detail::HeadLoss>())
             if (loss->soft_targets == table.id) ++known;
         const std::string& name = store[table].name;
         if (table_ < 0 || known != store[table].uses() || !one)
@@ -91,7 +89,7 @@ public:
         if (!head_) return;
         const BlasOnOneThread blas;
         bool any = false;
-        for (const auto* loss : store_.template all<HeadLoss>())
+        for (const auto* loss : store_.template all<detail::HeadLoss>())
             if (&store_.logits[loss->logits] == head_)
                 if (const double upstream = std::abs(store_.losses[loss->loss].upstream); upstream > 0) {
                     any = true;
@@ -141,7 +139,7 @@ private:
         return damping.epsilon(trace, width_);
     }
 
-    void add_lookup(const LookupRecord<T>& lookup, T weight) {
+    void add_lookup(const detail::LookupRecord<T>& lookup, T weight) {
         const Index n = width_, batch = store_.batch;
         const Token* x = store_[lookup.tokens].value;
         const T* flow = store_.adjoint(lookup.y.id, this->wants_modulus());
@@ -200,11 +198,11 @@ private:
     }
 
     using Metric<T>::store_;
-    TableOptions options_;
+    Options options_;
     Index words_, width_, rows_ = 1;
     int table_, bias_ = -1;                         // indices in the group; bias: or -1
     const graph::LogitsRecord<T>* head_ = nullptr;  // null: only looked up
-    std::vector<LookupRecord<T>> lookups_;
+    std::vector<detail::LookupRecord<T>> lookups_;
     std::vector<T> logits_, hidden_;
 };
 
