@@ -33,12 +33,12 @@ tags)  # tags of UD English EWT by systems of its own training text
         done
         "$program" tag --model "$1.lds" --train "train$5.conllu" --dev "dev$5.conllu" --test "test$5.conllu" --format "$2" --majority "$3" \
             --epochs 6 --batch 64 --seed "$4" --threads 1 --json 2> /dev/null |
-            python3 -c 'import json, sys; r = json.load(sys.stdin); print(*sys.argv[1:], f"{100 * r["'dev'"]:.2f}", f"{100 * r["'test'"]:.2f}", sep=",")' "$1" "$2" "$3" "$4" \
+            python3 -c 'import json, sys; r = json.load(sys.stdin); print(*sys.argv[1:], *("%.2f" % (100 * r[part]) for part in ("dev", "test")), sep=",")' "$1" "$2" "$3" "$4" \
             >> "$results/em_tags.csv"
     }
     words "" < "$(ewt train)" > ewt.txt
     words 1 < "$(ewt train)" > ewt.num.txt
-    fit="--states 200 --vocabulary 10000 --ssid-lags 4 --em-lags 7 --pseudo-counts 10.856 --threads 1"
+    fit="--states 100 --vocabulary 10000 --ssid-lags 4 --em-lags 7 --pseudo-counts 10.856 --threads 1"
     for iterations in 0 5 20 50 100; do  # each goes on from the one before
         if [ $iterations = 0 ]; then "$program" fit --train ewt.txt $fit --model ewt.lds --iterations 0 --log "$results/em_ewt.csv"
         else "$program" fit --train ewt.txt --model ewt.lds --resume --iterations $iterations --threads 1 --log "$results/em_ewt.csv"; fi
