@@ -220,6 +220,8 @@ tests_in_python(docs/precision_table ../programs/language_model/tables.py compar
                 --results ${PROJECT_SOURCE_DIR}/programs/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/programs/language_model/results/sampled.csv)
 tests_in_python(docs/synthetic_table ../programs/synthetic/table.py --print-only --check --parts minibatch --seconds 30
                 --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/programs/synthetic_table.md)
+tests_in_python(docs/synthetic_one_setting ../programs/synthetic/table.py --print-only --check --parts "one setting" --seconds 6
+                --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/one.csv --page ${PROJECT_SOURCE_DIR}/docs/programs/synthetic_one_setting.md)
 tests_in_python(docs/taggers ../programs/lds_text/tables.py --check
                 --results ${PROJECT_SOURCE_DIR}/programs/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
 set(logs ${PROJECT_SOURCE_DIR}/programs/lds_text/results/rnn_)

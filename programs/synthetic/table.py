@@ -363,7 +363,7 @@ Made by `programs/synthetic/table.py --parts minibatch --seconds {seconds:g} --p
 one core for each run, texts of 100 000 symbols (aⁿbⁿ: ten lines of n ≤ 1000; xor: 2 000 lines of 10 bits, the answer alone). Networks on graphs have 20 units
 (aⁿbⁿ, xor: 10) with 3 edges (music: 20, xor: 10), on minibatches fewer, as larger ones learn the text by heart in this time: 12 units on alphabet, 6 on reber,
 on music 10 with 6 edges (GNN, RNN and the gradient: 12 with 5), on dyck 6 with 6 (these: 20 with 3), an RNN on xor 8. On music the GLNN, but by the gradient, and the LSTM predict with averages of
-their weights (`--average 0.999`). Sizes and options were chosen by the validation texts of some of these seeds, those of the LSTM (but the averages) not at all. V is within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
+their weights (`--average 0.999`). Sizes and options were chosen by the validation texts of some of these seeds, those of the LSTM (but the averages) not at all; Ollivier claims that none need be chosen, see [one setting](synthetic_one_setting.md). V is within ± 4 (aⁿbⁿ: unbounded). Median bits of the validation text over the seeds; the median of
 how many times those of the source itself on that same text they are, which draws it and so knows what each symbol costs; the number of seeds;
 and the mean share of what the task calls a [success](synthetic.md), solved being 99 % of them. On minibatches unless the row says otherwise. All these are of the best moment of a run.
 Counted as runaways are runs that at this moment, or at the end of training, are far worse on another text than on the text trained on: by more than one bit a symbol, or more than
@@ -384,7 +384,7 @@ no other number of units or edges, no `--slowest`, no averages of the weights. I
 Full batches: the whole text as one sequence, V without a bound; the metric in the full form. Minibatches: the default training, V within ± 4. Gradient: steps without a metric, with the same line search on full
 batches, at rate 1 on minibatches. The four networks are those with and without gates and leak:
 GLNN both, GNN gates alone, leaky the leak alone, RNN neither. Columns as in the table of seven sources: median bits of the validation text; how many times those of
-the source itself; the number of seeds; the mean share of successes; runs that count as runaways.{ends}
+the source itself; the number of seeds; the mean share of successes; runs that count as runaways. What has no number has not been run; the same call goes on.{ends}
 
 {table}"""
 EARLIER = """
