@@ -197,9 +197,13 @@ template <class T> struct Store : std::enable_shared_from_this<Store<T>> {
     /// What nodes have published as records of type R, in order of creation.
     template <class R> std::vector<const R*> all() const {
         std::vector<const R*> found;
-        for (const auto& p : published)
-            if (const R* record = std::any_cast<R>(&p.record)) found.push_back(record);
+        each<R>([&](const R& record) { found.push_back(&record); });
         return found;
+    }
+    /// Calls f for each of them.
+    template <class R, class F> void each(F&& f) const {
+        for (const auto& p : published)
+            if (const R* record = std::any_cast<R>(&p.record)) f(*record);
     }
 
     // Whatever a file can hold, see safetensors_entries, except what makes a message hard to read.

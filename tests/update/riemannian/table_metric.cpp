@@ -4,6 +4,7 @@
 #include <isogloss/update/riemannian/start_at_frequencies.hpp>
 #include <isogloss/update/riemannian/table_metric.hpp>
 
+#include "allocations.hpp"
 #include "networks.hpp"
 
 TEST_CASE("The metric of a head is the Hessian of the loss, on the entries it keeps", "[riemannian]") {
@@ -338,4 +339,19 @@ TEST_CASE("Passes of a line search begin at the words if a tied table is in its 
     REQUIRE(m.forward() < before);
     step.cancel();
     REQUIRE(m.forward() == before);
+}
+
+TEST_CASE("A refreshed metric asks for no memory", "[riemannian]") {
+    const UnitModulus modulus = GENERATE(UnitModulus::ruop, UnitModulus::rbpm);
+    Tied<float> m;
+    m.l = m.g.template add<AugmentedLoss>("loss", {}, m.o, m.y);
+    Riemannian<float> update(m.g, "*", {.modulus = modulus, .every = 1});
+    for (int k = 0; k < 3; ++k) {
+        m.forward();
+        m.g.backward(m.l);
+        if (update.wants_modulus()) m.g.template backward<Modulus>(m.l);
+        const auto before = allocations();
+        update.step();
+        CHECK(allocations() == before);
+    }
 }

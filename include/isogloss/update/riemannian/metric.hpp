@@ -120,9 +120,9 @@ public:
     /// Throws NumericError if a sum is not finite: squares of gradients may exceed the range of T where the
     /// gradients do not, and the direction would be 0.
     void check_sums() const {
-        for (const auto& s : sums_)
-            require_finite("riemannian", "the metric '" + s.name + "'", std::ssize(*s.values),
-                           s.values->data());
+        for (const auto& s : sums_)  // without memory for a message that is not needed
+            if (const Index n = std::ssize(*s.values); kernel::first_non_finite(n, s.values->data()) < n)
+                require_finite("riemannian", "the metric '" + s.name + "'", n, s.values->data());
     }
     /// Whether add() needs backward<Modulus>(l) after backward(l).
     bool wants_modulus() const { return modulus_ == UnitModulus::rbpm; }

@@ -89,12 +89,12 @@ public:
         if (!head_) return;
         const BlasOnOneThread blas;
         bool any = false;
-        for (const auto* loss : store_.template all<detail::HeadLoss>())
-            if (&store_.logits[loss->logits] == head_)
-                if (const double upstream = std::abs(store_.losses[loss->loss].upstream); upstream > 0) {
-                    any = true;
-                    add_head(loss->terms, loss->targets, weight * upstream);
-                }
+        store_.template each<detail::HeadLoss>([&](const detail::HeadLoss& loss) {
+            const double upstream = std::abs(store_.losses[loss.loss].upstream);
+            if (&store_.logits[loss.logits] != head_ || upstream == 0) return;
+            any = true;
+            add_head(loss.terms, loss.targets, weight * upstream);
+        });
         if (!any) add_head(std::array{FisherTerm{}}, -1, weight);
     }
 
