@@ -64,7 +64,7 @@ def smaller(model):
 with Folder():
     write("train.txt", sentences(300))
     write("valid.txt", sentences(60, seed=2))
-    for cell in [["--cell", "rhn", "--depth", 2], ["--cell", "gnn"], ["--cell", "lstm", "--head", "free"]]:
+    for cell in [["--cell", "rhn", "--depth", 2], ["--cell", "gnn", "--update", "adam", "--rate", 0.01], ["--cell", "lstm", "--head", "free"]]:
         train("m", "--train", "train.txt", "--valid", "valid.txt", *cell)
         smaller("m")
         rounded("m")
