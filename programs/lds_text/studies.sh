@@ -9,7 +9,7 @@ ewt() { echo "$data/ud-english-ewt/en_ewt-ud-$1.conllu"; }
 words() { awk -F'\t' -v digits="$1" 'NF == 0 {print ""} $1 ~ /^[0-9]+$/ {w = $2; if (digits) gsub(/[0-9]+/, "NUM", w); printf "%s ", w}'; }
 
 case $4 in
-em)  # EM to a hundred iterations on the Penn Treebank, as the paper's figure 2; and with the noise of the states kept
+em)  # not run to its end yet: EM to a hundred iterations on the Penn Treebank, as the paper's figure 2; and with the noise of the states kept
     fit="fit --train $(ptb train) --states 100 --vocabulary 10000 --em-lags 7 --pseudo-counts 100 --threads 1"
     "$program" $fit --model ptb.lds --ssid-lags 4 --iterations 100 --log "$results/em_ssid.csv"
     "$program" $fit --model random.lds --random-start --iterations 100 --log "$results/em_random.csv"
@@ -48,7 +48,7 @@ tags)  # tags of UD English EWT by systems of its own training text
     "$program" fit --train ewt.num.txt $fit --model "NUM EM 20.lds" --iterations 20
     tag "NUM EM 20" conllu 0 1 .num
     for system in "EM 0" "EM 20"; do tag "$system" xpos 0 1 ""; tag "$system" conllu 500 1 ""; tag "$system" xpos 500 1 ""; done ;;
-starts)  # a fifth of the Penn Treebank, 100 units: starts of a recurrent network, and settings of the random one
+starts)  # not run to its end yet: a fifth of the Penn Treebank, 100 units: starts of a recurrent network, and settings of the random one
     head -8000 "$(ptb train)" > small.txt
     fit="fit --train small.txt --states 100 --vocabulary 10000 --ssid-lags 4 --em-lags 7 --pseudo-counts 20 --threads 1"
     "$program" $fit --model small.ssid.lds --iterations 0
