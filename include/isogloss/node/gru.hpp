@@ -100,16 +100,14 @@ template <class T> struct Gru {
             candidate);  // cleared before parts write to it, which with reset_after no step of it does
         p.over_batch([&](const Backward<T, Quantity>& part) {
             for (const Index t : part.steps_back()) {
+                T* const q = part.adjoint_data(candidate, t);
+                // With reset_after the reset product is a term of the candidate's sum.
                 kernel::GruAdjoints<T> adjoints{part.adjoint_data(h, t),
-                                                recurrent ? nullptr : part.adjoint_data(reset, t),
-                                                part.adjoint_data(gates, t), part.adjoint_data(candidate, t),
-                                                part.adjoint_data(h, t - 1)};
+                                                recurrent ? q : part.adjoint_data(reset, t),
+                                                part.adjoint_data(gates, t), q, part.adjoint_data(h, t - 1)};
                 kernel::gru_state_backward<squared>(part.batch(), n, at(part, t), adjoints);
-                if (recurrent) {  // the reset product is a term of the candidate's sum
-                    adjoints.reset = adjoints.q, adjoints.before = part.adjoint_data(*recurrent, t);
-                } else {
-                    part.affine_backward(candidate, t);
-                }
+                if (recurrent) adjoints.before = part.adjoint_data(*recurrent, t);
+                else part.affine_backward(candidate, t);
                 kernel::gru_gates_backward<squared>(part.batch(), n, at(part, t, true), adjoints);
                 part.affine_backward(gates, t);
                 if (recurrent) part.affine_backward(*recurrent, t);
