@@ -1,4 +1,4 @@
-/// @file node/sparse_recurrent.hpp  Recurrent units on a sparse random graph: what Glnn, Gnn, LeakyRnn and SparseRnn share.
+/// @file node/sparse_recurrent.hpp  Recurrent units on a sparse random graph: what Glnn and its kin share.
 #pragma once
 
 #include <array>
@@ -101,9 +101,9 @@ private:
 ///          same time scale in the linear range. Logistic: the equivalent network by a = (1 + tanh(V/2))/2.
 /// Modulus  the recursion (24): leak and self-loop form one edge and are added before squaring.
 /// Source   Ollivier 2013, "Riemannian metrics for neural networks II", eqs. (8)-(13), (22), (24), (25),
-///          (29), (31)-(33); remark 1: leak and gates each without the other. Departures: a^t is the activity after symbol x_t is read, as in the other cells,
-///          so the first symbol of a sequence is not predicted; the start values are a reconstruction of lost
-///          formulas.
+///          (29), (31)-(33); remark 1: leak and gates each without the other. Departures: a^t is the activity
+///          after symbol x_t is read, as in the other cells, so the first symbol of a sequence is not
+///          predicted; the start values are a reconstruction of lost formulas.
 template <class T, bool leak, bool gated> struct SparseRecurrent {
     using Options = SparseRecurrentOptions;
     Options options;

@@ -27,8 +27,8 @@ struct MuonOptions {
 ///     W ← W - η ( √max(1, n / r) X + λ W )            W [r, n],  a, b, c = 3.4445, -4.7750, 2.0315
 ///
 /// with g divided and clipped as in Sgd. Singular values of X end between 0.68 and 1.21, but for those that were below
-/// 0.002 at the beginning. Each of k gates has an X of its own, n its width. Only
-/// matrices: biases, tables and a softmax head belong into another group, which another update trains, such as Adam.
+/// 0.002 at the beginning. Each of k gates has an X of its own, n its width. Only matrices: biases, tables and a softmax
+/// head belong into another group, which another update trains, such as Adam.
 ///
 /// Memory   two copies of the group, one of its largest matrix, and two squares of the shorter side
 /// Errors   UsageError: options out of range, parameters that are no matrices, are looked up, or whose width is no

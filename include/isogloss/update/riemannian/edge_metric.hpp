@@ -10,8 +10,8 @@
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// The metric of transition weights of Glnn, Gnn, LeakyRnn and SparseRnn that are selected by symbols, or are the same
-/// at every step. For each unit j and symbol
-/// x, over the inputs i, k of j (including the always-on 0), with sums over t with x_t = x,
+/// at every step. For each unit j and symbol x, over the inputs i, k of j (including the always-on 0), with sums over t
+/// with x_t = x,
 ///
 ///     G_i = Σ a_i^{t-1} B_j^t,   M_ik = Σ a_i^{t-1} a_k^{t-1} Φ_j^t
 ///
