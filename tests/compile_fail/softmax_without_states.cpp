@@ -5,5 +5,5 @@
 int main() {
     isogloss::Graph<float> g({.time = 2, .batch = 2});
     auto E = g.weight("E", 10, 4, isogloss::uniform(0.1));
-    g.add<isogloss::TiedSoftmax>("softmax", {}, g.input("h", 4), E, E);
+    g.add<isogloss::TiedSoftmax>("softmax", {}, E);
 }
