@@ -36,7 +36,7 @@ struct Preset {
 
 const std::vector<Preset> presets = {
     {.name = "tiny", .units = {32}, .keep = {.output = 0.9}, .epochs = 2, .min_count = 5},
-    // Those of programs/language_model; docs/programs/language_model_results.md has what they cost and reach.
+    // Those of programs/language_model; docs/lab/language_model_results.md has what they cost and reach.
     {.name = "fast",
      .units = {300, 300},
      .keep = {.input = 0.85, .state = 0.75, .between = 0.9, .output = 0.75},

@@ -219,17 +219,17 @@ tests_in_python(docs/trials ../programs/language_model/tables.py trials --check)
 tests_in_python(docs/precision_table ../programs/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/performance.md
                 --results ${PROJECT_SOURCE_DIR}/programs/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/programs/language_model/results/sampled.csv)
 tests_in_python(docs/synthetic_table ../programs/synthetic/table.py --print-only --check --parts minibatch --seconds 30
-                --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/programs/synthetic_table.md)
+                --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/lab/synthetic_table.md)
 tests_in_python(docs/synthetic_one_setting ../programs/synthetic/table.py --print-only --check --parts "one setting" --seconds 6
-                --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/one.csv --page ${PROJECT_SOURCE_DIR}/docs/programs/synthetic_one_setting.md)
+                --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/one.csv --page ${PROJECT_SOURCE_DIR}/docs/lab/synthetic_one_setting.md)
 tests_in_python(docs/taggers ../programs/lds_text/tables.py --check
-                --results ${PROJECT_SOURCE_DIR}/programs/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lds/taggers.md)
+                --results ${PROJECT_SOURCE_DIR}/programs/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lab/taggers.md)
 set(logs ${PROJECT_SOURCE_DIR}/programs/lds_text/results/rnn_)
 tests_in_python(docs/rnn_table ../programs/lds_text/rnn_table.py ${logs}system.csv ${logs}random1.csv ${logs}random2.csv ${logs}random3.csv
                 --names "system's start" "random start, seed 1" "seed 2" "seed 3" --page ${PROJECT_SOURCE_DIR}/docs/lds.md)
 tests_in_python(docs/recipes ../programs/language_model/recipes.py report --check)
 set(results ${PROJECT_SOURCE_DIR}/programs/language_model/results)
-tests_in_python(docs/compared_rows ../programs/language_model/tables.py compare ptb-small ptb-medium --check --page ${PROJECT_SOURCE_DIR}/docs/programs/language_model_results.md
+tests_in_python(docs/compared_rows ../programs/language_model/tables.py compare ptb-small ptb-medium --check --page ${PROJECT_SOURCE_DIR}/docs/lab/language_model_results.md
                 --results ${results}/tables.csv ${results}/one_cycle.csv ${results}/printed.csv)
 tests_in_python(docs/search ../programs/language_model/search_report.py --check)
 include(docs/programs.cmake)

@@ -15,7 +15,7 @@ from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
 FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
-         "performance", "performance_experiments"]
+         "performance"]
 NAMESPACES = ("check", "counts", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
 FOLDERS = {
@@ -64,7 +64,7 @@ def on_config(config):
     own = [p for p in pages(root) if p not in PROJECT]
     guide = [p for p in own if p.startswith("docs/") and p.count("/") == 1 and p != "docs/README.md"]
     guide.sort(key=lambda p: FIRST.index(pathlib.Path(p).stem) if pathlib.Path(p).stem in FIRST else len(FIRST))
-    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs"}
+    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs", "lab"}
     folders = [f for f in FOLDERS if f in folders] + sorted(folders - set(FOLDERS))
     components = [{FOLDERS.get(f, f): [p for p in own if p.startswith(f"docs/{f}/")]} for f in folders]
     examples = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
@@ -76,6 +76,7 @@ def on_config(config):
         {"Examples": [p for p in own if "examples/" in p] + [{"Sources": examples}]},
         {"Programs": [p for p in own if "programs/" in p]},
         {"Reference": "reference.md"},
+        {"Lab": [p for p in own if p.startswith("docs/lab/")]},
         {"The project": [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"] + rest},
     ]
     return config

@@ -90,7 +90,7 @@ inline void apply_fast(Options& o, const std::string& corpus) {
 
 /// Sets the options of a training of some five core-hours with bfloat16: the regularisation of apply_awd on
 /// two layers, with masks on the states in place of dropped weights, a rate that rises and falls once, and a sampled
-/// gradient. Ours, unpublished; chosen on Penn Treebank (docs/programs/language_model_search.md).
+/// gradient. Ours, unpublished; chosen on Penn Treebank (docs/lab/language_model_search.md).
 inline void apply_wide(Options& o, const std::string& corpus) {
     apply_awd(o, corpus);
     o.layers = 2;
@@ -123,7 +123,7 @@ inline void apply_wide(Options& o, const std::string& corpus) {
 ///          a tied head: its settings are those of the code published with that paper, for Penn Treebank.
 ///          Ours: epochs and patience, except the 500 epochs of rhn, and the bias of the tied head, which the
 ///          paper sets to 0 (section 4): with it validation is lower in every epoch
-///          (docs/programs/language_model_search.md has both). Small, medium and large sample the gradient
+///          (docs/lab/language_model_search.md has both). Small, medium and large sample the gradient
 ///          and compute products in bfloat16 where that is faster: of five trainings of the small network the
 ///          medians lie within the spread of exact ones (docs/performance.md); medium and large have not
 ///          been compared.

@@ -8,7 +8,7 @@
 A run is a preset with a seed. It is trained on one corpus and evaluated alone, with the neural cache that `tune` finds best on the
 validation text, with dynamic evaluation by rms, and with both, the cache then tuned under rms. Each of the four is a line of the results. Its files are
 FOLDER/RECIPE-CORPUS-SEED.safetensors, .safetensors.train (the training state), .csv (its log) and .out (the program's output). After
-an interruption the same call resumes. See docs/programs/language_model_tables.md.
+an interruption the same call resumes. See docs/lab/language_model_tables.md.
 """
 import argparse
 import json
@@ -226,9 +226,9 @@ def main():
     p.add_argument('--folder', default='recipes', help='of models, trainings, logs and outputs (recipes)')
     p.add_argument('--results', help='where results are written down, and read as finished (FOLDER/recipes.csv)')
 
-    p = commands.add_parser('report', help='rewrite the table of docs/programs/language_model_results.md from the results')
+    p = commands.add_parser('report', help='rewrite the table of docs/lab/language_model_results.md from the results')
     p.add_argument('--results', default=RESULTS)
-    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'programs', 'language_model_results.md'))
+    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'lab', 'language_model_results.md'))
     p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
 
     p = commands.add_parser('figure', help='test perplexity against core-hours, drawn by gnuplot')

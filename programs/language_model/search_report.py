@@ -1,4 +1,4 @@
-"""The tables of docs/programs/language_model_search.md, from the results of benchmarks/peers/search_torch.py.
+"""The tables of docs/lab/language_model_search.md, from the results of benchmarks/peers/search_torch.py.
 
     python3 search_report.py [--check]
 
@@ -14,7 +14,7 @@ from runs import status_of
 from tables_report import HERE, Refused, integers, read_lines, write_between
 
 RESULTS = os.path.join(HERE, 'results', 'search.csv')
-PAGE = os.path.join(HERE, '..', '..', 'docs', 'programs', 'language_model_search.md')
+PAGE = os.path.join(HERE, '..', '..', 'docs', 'lab', 'language_model_search.md')
 
 
 def read_results(path):

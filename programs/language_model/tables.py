@@ -16,7 +16,7 @@ run, tune and try record in their folder; report, trials and figure read the res
 
 A run is a row of a table with a seed. Its files are FOLDER/TABLE-ROW-SEED.safetensors, .safetensors.train (the training
 state), .csv (its log) and .out (the program's output). After an interruption the same call resumes. A finished run is
-evaluated in one column and becomes a line of the results; see docs/programs/language_model_tables.md.
+evaluated in one column and becomes a line of the results; see docs/lab/language_model_tables.md.
 """
 import argparse
 import math
@@ -345,15 +345,15 @@ def main():
     arguments_of_training(p, [1], 'changes.csv')
 
     def arguments_of_page(p, page):
-        p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'programs', page))
+        p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'lab', page))
         p.add_argument('--check', action='store_true', help='write nothing; status 1 if the page is not what would be written')
         p.add_argument('--print', action='store_true', help='print the tables, and leave the page unchanged')
 
-    p = commands.add_parser('report', help='rewrite the tables of docs/programs/language_model_results.md from the results')
+    p = commands.add_parser('report', help='rewrite the tables of docs/lab/language_model_results.md from the results')
     p.add_argument('--results', default=RESULTS)
     arguments_of_page(p, 'language_model_results.md')
 
-    p = commands.add_parser('trials', help='rewrite the trials of tune and try in docs/programs/language_model_search.md')
+    p = commands.add_parser('trials', help='rewrite the trials of tune and try in docs/lab/language_model_search.md')
     p.add_argument('--results', default=PRINTED, help='of run --printed, for the curves of the rows as they are')
     p.add_argument('--tuned', default=TUNED, help='results of tune')
     p.add_argument('--changes', default=CHANGED, help='results of try')

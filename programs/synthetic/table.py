@@ -1,4 +1,4 @@
-"""The tables of docs/riemannian_results.md: every method on every synthetic task at equal computing time, and distant xor by length.
+"""The tables of docs/lab/riemannian_results.md: every method on every synthetic task at equal computing time, and distant xor by length.
 
     python3 table.py --program build/release/programs/synthetic --seconds 6 --long 30 --seeds 1 2 3 4 5 --results results.csv
 
