@@ -1,8 +1,8 @@
-"""Perplexity of the Penn Treebank by hidden Markov models, a Kneser-Ney 5-gram, linear dynamical systems and an LSTM: docs/hmm/hmm.md.
+"""Perplexity of the Penn Treebank by hidden Markov models, a Kneser-Ney 5-gram, linear dynamical systems and an LSTM.
 
     python3 ptb_models.py ngram --data DIR --results results/ptb_models.csv
     PYTHONPATH=FOLDER_OF_THE_MODULE python3 ptb_models.py hmm --data DIR --states 500 --steps 40 --prior 0.01 --results results/ptb_hmm.csv
-    python3 ptb_models.py table --results results/ptb_models.csv [--page docs/hmm/hmm.md]
+    python3 ptb_models.py table --results results/ptb_models.csv [--page PAGE]
 
 DIR has ptb.train.txt, ptb.valid.txt and ptb.test.txt. Both read every line with <eos> by itself, from its beginning; the vocabulary is
 that of the training text, which has every word of the others. `hmm` needs the Python module of this library, and writes a row per step of
