@@ -14,7 +14,7 @@ required_conan_version = ">=2.0"
 class Isogloss(ConanFile):
     name = "isogloss"
     license = "BSD-3-Clause"
-    description = "Header-only sequence and word-vector models with a geometry"
+    description = "Header-only language models, taggers and word vectors on a CPU"
     topics = ("language-model", "word-vectors", "recurrent-neural-networks", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"

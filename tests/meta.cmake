@@ -171,6 +171,9 @@ if(ISOGLOSS_INSTALL)
         -P ${CMAKE_CURRENT_SOURCE_DIR}/packaging/vcpkg.cmake)
 endif()
 
+tests_in_python(packaging/home_page packaging/home_page.py ${PROJECT_SOURCE_DIR})
+tests_in_python(packaging/forms packaging/forms.py ${PROJECT_SOURCE_DIR})
+
 # Left out where its program is not there; .ci/install brings Conan and no cross compiler.
 find_program(ISOGLOSS_CONAN conan)
 set(isogloss_conan ${ISOGLOSS_CONAN})

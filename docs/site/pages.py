@@ -17,7 +17,7 @@ from mkdocs.utils import get_relative_url
 FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
          "performance"]
 NAMESPACES = ("check", "counts", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
-PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
 FOLDERS = {
     "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "evaluation": "Evaluation", "geometry": "Geometry", "text": "Text",
     "io": "Files", "counts": "Counts", "lds": "Linear dynamical systems", "hmm": "Hidden Markov models", "closed_form": "Closed forms",
