@@ -61,3 +61,6 @@ TSAN_OPTIONS=ignore_noninstrumented_modules=1 build tsan --target check
 
 say "Python module"
 bash tests/python.sh
+
+say "Files of a release"
+bash tests/packaging/release.sh build/packaging

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Makes the files of a release and uses each of them as somebody would who has nothing else: release.sh WORK. The source archive
+# is installed, found and used; the single header compiles; a fresh virtual environment gets the wheel and trains a model.
+# Not done again where nothing has changed since it passed.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+git rev-parse --git-dir >/dev/null 2>&1 || { echo "Left out: files of a release are made from a checkout of git"; exit; }
+mkdir -p "$1"
+work=$(cd "$1" && pwd)
+changed() { [ -n "$(find .cmake CMakeLists.txt LICENSE README.md conanfile.py include packaging programs/language_model programs/shared \
+    pyproject.toml python tests/consumer tests/packaging/release.sh tools/single_header.py -newer "$work/passed" \( -type f -o -type d \) -print -quit)" ]; }
+if [ -e "$work/passed" ] && ! changed; then
+    echo "Passed before and unchanged: files of a release"
+    exit
+fi
+rm -rf "$work"
+mkdir -p "$work"
+touch "$work/begun"  # what is changed meanwhile has not passed
+files=$work/files
+# The module is hardly optimised, as it compiles sooner.
+CMAKE_ARGS="-DCMAKE_CXX_FLAGS_DEBUG=-O1" SKBUILD_CMAKE_BUILD_TYPE=Debug bash packaging/release.sh --try "$files"
+(cd "$files" && sha256sum --check --quiet SHA256SUMS && [ "$(wc -l < SHA256SUMS)" = 5 ])
+
+tar -xzf "$files"/isogloss-*-source.tar.gz -C "$work"
+source=$(echo "$work"/isogloss-*)
+quietly() { "$@" > "$work/log" 2>&1 || { cat "$work/log"; echo "this failed: $*" >&2; exit 1; }; }
+quietly cmake -S "$source" -B "$work/install" -DISOGLOSS_{TESTS,EXAMPLES,PROGRAMS,BENCHMARKS,DOCS,MPI}=OFF
+quietly cmake --install "$work/install" --prefix "$work/prefix"
+mkdir "$work/program"
+cp "$source/tests/consumer/main.cpp" "$work/program"
+cat > "$work/program/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.21)
+project(program LANGUAGES CXX)
+find_package(isogloss REQUIRED)
+add_executable(program main.cpp)
+target_link_libraries(program PRIVATE isogloss::isogloss)
+CMAKE
+quietly cmake -S "$work/program" -B "$work/program/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_FLAGS_RELEASE=-O1
+quietly cmake --build "$work/program/build"
+"$work/program/build/program"
+
+mkdir -p "$work/single/isogloss"
+cp "$files/isogloss.hpp" "$work/single/isogloss"
+"${CXX:-g++}" -std=c++20 -O2 -march=native -fopenmp -DXTENSOR_USE_XSIMD -I"$work/single" -fsyntax-only "$work/program/main.cpp"
+
+python=/usr/bin/python3
+[ -x $python ] || python=python3
+$python -m venv "$work/venv"
+"$work/venv/bin/pip" install --quiet --disable-pip-version-check "$files"/*.whl
+cd "$work"  # no Python file of the project is near
+venv/bin/python - <<'PYTHON'
+import isogloss
+
+words = "the cat sat on a mat".split()
+with open("text.txt", "w") as text:
+    for i in range(400):
+        text.write(" ".join(words[(i + j) % 6] for j in range(6)) + "\n")
+isogloss.train("model.safetensors", train="text.txt", valid="text.txt", units=8, epochs=2, threads=1)
+model = isogloss.LanguageModel("model.safetensors")
+perplexity = model.perplexity("text.txt")
+assert 1 < perplexity < 6, perplexity  # below that of a guess among six words
+assert model.vectors.shape[1] == 8, model.vectors.shape
+print(f"the wheel trained a model of perplexity {perplexity:.2f}")
+PYTHON
+touch -r begun passed
