@@ -1,8 +1,8 @@
-"""The tables of docs/lab/language_model_search.md, from the results of benchmarks/peers/search_torch.py.
+"""The table of docs/lab/language_model_search.md, from the results of benchmarks/peers/search_torch.py.
 
     python3 search_report.py [--check]
 
-A table for each group, its models by the last validation perplexity. --check writes nothing; its status is 1 if the page is not what
+A line for each group of models, with the best one by the last validation perplexity. --check writes nothing; its status is 1 if the page is not what
 would be written.
 """
 import argparse
@@ -36,16 +36,13 @@ def read_results(path):
 
 
 def markdown(groups):
-    """A table for each group."""
-    out = []
+    """A line for each group: how many models it has, and the best of them at the end of all of them."""
+    out = ['| group | models | epochs | the best model | validation |', '|---|---|---|---|---|']
     for group, models in groups.items():
         last = min(max(curve) for curve in models.values())
-        shown = sorted({3, last // 2, last} & set(range(1, last + 1)))
-        out += [f'**{group}**, validation after epochs:', '', '| model | ' + ' | '.join(map(str, shown)) + ' |', '|' + '---|' * (len(shown) + 1)]
-        for model, curve in sorted(models.items(), key=lambda item: item[1][last]):
-            out.append('| ' + ' | '.join([model, *(f'{curve[epoch]:.1f}' for epoch in shown[:-1]), f'{curve[last]:.2f}']) + ' |')
-        out.append('')
-    return '\n'.join(out)
+        best = min(models, key=lambda model: models[model][last])
+        out.append(f'| {group} | {len(models)} | {last} | {best} | {models[best][last]:.2f} |')
+    return '\n'.join(out) + '\n'
 
 
 def report(o):

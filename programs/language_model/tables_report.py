@@ -18,11 +18,11 @@ TABLES = {'ptb-small': ('ptb', 'small'), 'ptb-medium': ('ptb', 'medium'), 'wikit
 ROWS = {table: CELLS if table == 'ptb-cells' else PAPER for table in TABLES}
 ALL_ROWS = PAPER + CELLS
 EXPECTED = f"a table ({', '.join(TABLES)}) and one of its rows ({', '.join(ALL_ROWS)})"
-# Table 1 of the source, validation and test. Figures with a question mark could not be checked against the source.
+# Table 1 of the source, validation and test; – where its text was not at hand.
 SOURCE = {
     'ptb-small': {'VD': ('92.6', '87.3'), 'AL': ('86.3', '82.9'), 'RE': ('89.9', '85.1'), 'REAL': ('86.3', '82.7')},
     'ptb-medium': {'VD': ('82.0', '77.7'), 'AL': ('77.4', '74.7'), 'RE': ('77.1', '73.9'), 'REAL': ('75.7', '73.2')},
-    'wikitext-2-small': {'VD': ('112.2?', '105.9?'), 'AL': ('110.3', '103.8'), 'RE': ('106.1', '100.5'), 'REAL': ('105.6', '98.9')},
+    'wikitext-2-small': {'VD': ('–', '–'), 'AL': ('110.3', '103.8'), 'RE': ('106.1', '100.5'), 'REAL': ('105.6', '98.9')},
 }
 # Of ptb-cells: one width of the table and of both cells, and the depth at which the highway network has as many parameters as the LSTM.
 UNITS, LAYERS, DEPTH, TYPES = 200, 2, 7, 10000
@@ -258,9 +258,9 @@ def log_distances(path):
 
 
 def spread(values, form):
-    """Median, minimum and maximum."""
+    """Median, minimum and maximum; one number where all are shown alike."""
     show = [format(v, form) for v in (statistics.median(values), min(values), max(values))]
-    return show[0] if len(values) == 1 else f'{show[0]} ({show[1]} … {show[2]})'
+    return show[0] if len({*show}) == 1 else f'{show[0]} ({show[1]} … {show[2]})'
 
 
 def parameters(row):
@@ -275,13 +275,12 @@ def made_with(runs, run, made):
 
 
 def markdown(results, made):
-    """The tables of the page."""
+    """The tables of the page; tables and rows without a finished run are left out."""
     out = []
     for table, (corpus, preset) in TABLES.items():
         ours = {row: [r for r in results if (r['table'], r['row']) == (table, row)] for row in ROWS[table]}
         title = f'**{table}**, `--corpus {corpus} --preset {preset}`'
         if not any(ours.values()):
-            out += [f'{title}: {NONE}.', '']
             continue
         source = SOURCE.get(table, {})
         columns = [*(['paper: validation', 'test', 'ours: validation'] if source else ['parameters', 'validation']), 'test', 'seeds',
@@ -289,15 +288,13 @@ def markdown(results, made):
         title += f', with {made_with(sum(ours.values(), []), RUN, made)}'
         out += [f'{title}:', '', '| ' + ' | '.join(['row', *columns]) + ' |', '|' + '---|' * (len(columns) + 1)]
         for row, runs in ours.items():
-            cells = [NONE, '', '', '', '']
-            if runs:
-                cells = [spread([float(r[name]) for r in runs], '.1f') for name in ('valid', 'test')]
-                cells += [str(len(runs)), spread([r['epochs'] for r in runs], '.4g')]
-                cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
+            if not runs:
+                continue
+            cells = [spread([float(r[name]) for r in runs], '.1f') for name in ('valid', 'test')]
+            cells += [str(len(runs)), spread([r['epochs'] for r in runs], '.4g')]
+            cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
             out.append('| ' + ' | '.join([row, *(source[row] if source else [f'{parameters(row):,}']), *cells]) + ' |')
         out.append('')
-        if any('?' in figure for figures in source.values() for figure in figures):
-            out += ['?: from memory; no text of the paper with these figures was at hand.', '']
     return '\n'.join(out)
 
 
@@ -326,16 +323,19 @@ def markdown_tuned(results, made):
     return '\n'.join(out) + '\n' if out else ''
 
 
-def markdown_distances(runs, first='table'):
-    """The distance of word vectors and softmax of finished runs {(first, row, seed): {epoch: distance}}; nothing if none was recorded."""
-    epochs = [0, 1, 5, 10, 20]
-    out = ['', 'Averaged distance of the column spaces of word vectors and softmax (`--subspace`), at the start and after epochs:', '',
-           f'| {first} | row | seed | start | ' + ' | '.join(map(str, epochs[1:])) + ' | last |', '|' + '---|' * (4 + len(epochs))]
-    for (name, row, seed), found in runs.items():
+def markdown_distances(runs):
+    """The distance of word vectors and softmax of finished runs {(table, row, seed): {epoch: distance}}; nothing if none was recorded."""
+    groups = {}
+    for (table, row, _), found in runs.items():
         if found:
-            cells = [f'{found[epoch]:.3f}' if epoch in found else '' for epoch in [*epochs, max(found)]]
-            out.append('| ' + ' | '.join([name, row, str(seed), *cells]) + ' |')
-    return '\n'.join(out) + '\n' if any(runs.values()) else ''
+            groups.setdefault((table, row), []).append(found)
+    out = ['', 'Averaged distance of the column spaces of word vectors and softmax (`--subspace`), at the start, after the first and the last epoch:', '',
+           '| table | row | seeds | start | first | last |', '|---|---|---|---|---|---|']
+    for (table, row), curves in groups.items():
+        cells = [spread([curve[epoch(curve)] for curve in curves if epoch(curve) in curve] or [math.nan], '.3f')
+                 for epoch in (lambda curve: 0, lambda curve: 1, max)]
+        out.append('| ' + ' | '.join([table, row, str(len(curves)), *cells]) + ' |')
+    return '\n'.join(out) + '\n' if groups else ''
 
 
 def markdown_changes(changes, made, plain, made_plain):
@@ -347,7 +347,7 @@ def markdown_changes(changes, made, plain, made_plain):
     for (table, row, epochs), group in groups.items():
         how = made_with(sum(group.values(), []), CHANGES_RUN, made)
         shown = sorted({1, 5, 10, epochs} & set(range(epochs + 1)))
-        out += ['', f'{table} {row} with one change, {epochs} epochs, with {how}; validation by epoch, in as many columns as in training:', '',
+        out += ['', f'{table} {row} with one change, {epochs} epochs, with {how}:', '',
                 '| change | options | ' + ' | '.join(map(str, shown)) + ' | seeds |', '|' + '---|' * (3 + len(shown))]
 
         def line(name, options, curves):
@@ -369,8 +369,8 @@ def markdown_changes(changes, made, plain, made_plain):
 
 
 def markdown_compared(table, files):
-    """Finished runs of a table in several results, a line for each of them and each row, and their distances; options that all have stand above."""
-    found, distances = [], {}
+    """Finished runs of a table in several results, a line for each of them and each row; options that all have stand above."""
+    found = []
     for path in files:
         name, made = name_of(path), read_options(path, RUN)
         results = [r for r in read_results(path) if r['table'] == table]
@@ -378,20 +378,22 @@ def markdown_compared(table, files):
             if (runs := [r for r in results if r['row'] == row]):
                 how = ' and '.join(sorted({made.get(tuple(str(r[name]) for name in RUN), 'not recorded') for r in runs}))
                 found.append((name, row, how, runs))
-        distances |= {(name, *run[1:]): by_epoch for run, by_epoch in read_by_epoch(path, 'subspace', DISTANCES).items() if run[0] == table}
     # An option and its value are what stands between one ' --' and the next.
     options = [re.split(' (?=--)', how) for _, _, how, _ in found]
     same = [option for option in options[0] if all(option in others for others in options)]
     title = f'**{table}**' + (f", all with `{' '.join(same)}`" if same else '')
     out = [f'{title}:', '', '| results | row | options | validation | test | seeds | epochs | core-hours |', '|' + '---|' * 8]
+    before = None
     for (name, row, _, runs), how in zip(found, options):
         cells = [spread([float(r[column]) for r in runs], '.2f') for column in ('valid', 'test')]
         epochs = sorted({r['epochs'] for r in runs})
         cells += [str(len(runs)), '–'.join(str(n) for n in (epochs if len(epochs) == 1 else [epochs[0], epochs[-1]]))]
         cells += [spread([float(r['core_hours']) for r in runs], '.2f')]
         own = ' '.join(option for option in how if option not in same)
-        out.append('| ' + ' | '.join([name, row, f'`{own}`' if own else '', *cells]) + ' |')
-    return '\n'.join(out) + '\n' + markdown_distances(distances, 'results')
+        shown = 'the same' if own and (name, own) == before else f'`{own}`' if own else ''
+        before = name, own
+        out.append('| ' + ' | '.join([name, row, shown, *cells]) + ' |')
+    return '\n'.join(out) + '\n'
 
 
 def write_between(page, script, made, check, results, command='report'):

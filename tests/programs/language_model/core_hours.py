@@ -70,7 +70,7 @@ def trained():
 def shown():
     """The table of the page, and the figure."""
     write("r.csv", f"{HEADER}\nfast,ptb,1,0.5000,100.04,97.26,none\nfast,ptb,2,0.6000,101,98,none\nfast,ptb,1,0.5500,90,88,cache\n")
-    page = os.path.join(SOURCES, "docs", "programs", "language_model_results.md")
+    page = os.path.join(SOURCES, "docs", "lab", "language_model_results.md")
     recipes("report", "--check")  # of the project, with its own results
     shutil.copy(page, "page.md")
     refuses("report", "--check", "--page", "page.md", "--results", "r.csv", says=["are not those of 'r.csv'", "recipes.py report"])
