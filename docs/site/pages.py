@@ -14,14 +14,15 @@ import xml.etree.ElementTree as ElementTree
 from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
-FIRST = ["tutorial", "building", "from_pytorch", "sentences", "inference", "riemannian", "lds", "how_to_add", "compiler_messages", "surprises",
-         "performance"]
+START = ["tutorial", "faq", "building", "from_pytorch", "limits"]  # of docs/, after README.md and the index; the rest are tasks
+TASKS = ["python", "sentences", "inference", "onnx", "performance", "compiler_messages", "surprises", "how_to_add", "lds", "riemannian"]
+REFERENCE = ["compositions"]
 NAMESPACES = ("check", "counts", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
 FOLDERS = {
     "graph": "Graphs", "node": "Nodes", "loss": "Losses", "update": "Updates", "evaluation": "Evaluation", "geometry": "Geometry", "text": "Text",
     "io": "Files", "counts": "Counts", "lds": "Linear dynamical systems", "hmm": "Hidden Markov models", "closed_form": "Closed forms",
-    "core": "Core",
+    "core": "Core", "distributed": "Several ranks",
 }
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "sh"}
 LINK = re.compile(r"(\]\()([^)#\s]+)(#[^)\s]*)?\)")
@@ -62,22 +63,21 @@ def sources(root):
 def on_config(config):
     root = project(config)
     own = [p for p in pages(root) if p not in PROJECT]
-    guide = [p for p in own if p.startswith("docs/") and p.count("/") == 1 and p != "docs/README.md"]
-    guide.sort(key=lambda p: FIRST.index(pathlib.Path(p).stem) if pathlib.Path(p).stem in FIRST else len(FIRST))
-    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs", "lab"}
+    guide = {pathlib.Path(p).stem: p for p in own if p.startswith("docs/") and p.count("/") == 1 and p != "docs/README.md"}
+    tasks = [name for name in [*TASKS, *sorted(guide)] if name in guide and name not in START + REFERENCE]
+    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs", "lab", "notebooks"}
     folders = [f for f in FOLDERS if f in folders] + sorted(folders - set(FOLDERS))
     components = [{FOLDERS.get(f, f): [p for p in own if p.startswith(f"docs/{f}/")]} for f in folders]
     examples = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
     rest = [s + ".md" for s in sources(root) if not s.startswith("examples/")]
+    notebooks = [{"Notebooks": found}] if (found := [p for p in own if p.startswith("docs/notebooks/")]) else []
+    house = [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"]
     config.nav = [
-        {"Start": "README.md"},
-        {"Guide": ["docs/README.md", *guide]},
-        {"Components": components},
-        {"Examples": [p for p in own if "examples/" in p] + [{"Sources": examples}]},
-        {"Programs": [p for p in own if "programs/" in p]},
-        {"Reference": "reference.md"},
-        {"Lab": [p for p in own if p.startswith("docs/lab/")]},
-        {"The project": [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"] + rest},
+        {"Start": ["README.md", "docs/README.md", *(guide[name] for name in START if name in guide), *notebooks,
+                   {"Examples": [p for p in own if "examples/" in p] + [{"Sources": examples}]}]},
+        {"Tasks": [*(guide[name] for name in dict.fromkeys(tasks)), {"Programs": [p for p in own if "programs/" in p]}]},
+        {"Reference": ["reference.md", *(guide[name] for name in REFERENCE if name in guide), *components]},
+        {"Lab": [*(p for p in own if p.startswith("docs/lab/")), {"The project": house + rest}]},
     ]
     return config
 

@@ -26,6 +26,7 @@ from tables_report import (HERE, Refused, append_result, draw, log_rows, made_wi
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
 RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
 RECIPES, CORPORA = ['fast', 'wide', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
+TITLES = dict(zip(CORPORA, ['Penn Treebank', 'WikiText-2']))
 ADAPTATIONS = ['none', 'cache', 'rms', 'rms+cache']
 RESULTS = os.path.join(HERE, 'results', 'recipes.csv')  # of the page; a run records its own in its folder unless told otherwise
 # Of segments of 20 steps, which take half the time of 5. Rate and decay, chosen on parts of ptb.valid.txt: see language_model_results.md.
@@ -206,7 +207,7 @@ def figure(o):
     if not curves and not lines:
         raise Refused(f"found no result on {o.corpus} in '{o.results}'. Run: recipes.py run fast --program … --results {o.results}")
     require_own('--svg', o.svg, b'GNUPLOT', 'a picture of gnuplot')
-    draw(o.svg, o.corpus, 'core-hours', 'perplexity', {**lines, **curves}, points=curves, log_x=True)
+    draw(o.svg, TITLES[o.corpus], 'hours of one core', 'perplexity', {**lines, **curves}, points=curves, log_x=True)
     return 0
 
 
