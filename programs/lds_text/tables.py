@@ -210,14 +210,14 @@ def train(o, corpus, name, seed):
 
 
 def table(rows, corpus):
-    """Markdown: test results by seed and their mean, p by seed, the mean of dev results."""
-    lines = [f"| {TITLES[corpus]} | test, by seed | mean | against | p, by seed | dev, mean |", "|---|---|---|---|---|---|"]
+    """Markdown: the means over the seeds of test and dev results, p by seed."""
+    lines = [f"| {TITLES[corpus]} | test | against | p, by seed | dev |", "|---|---|---|---|---|"]
     for name in VARIANTS:
         of = sorted((r for r in rows if (r["corpus"], r["features"]) == (corpus, name)), key=lambda r: int(r["seed"]))
         if not of:
             continue
         means = [f"{statistics.mean(float(r[part]) for r in of):.2f}" for part in ("test", "dev")]
-        lines.append(f"| {name} | {', '.join(r['test'] for r in of)} | {means[0]} | {max(r['against'] for r in of) or '–'} | "
+        lines.append(f"| {name} | {means[0]} | {max(r['against'] for r in of) or '–'} | "
                      f"{', '.join(r['p'] or '–' for r in of) if any(r['p'] for r in of) else '–'} | {means[1]} |")
     return "\n".join(lines) + "\n"
 
@@ -225,11 +225,23 @@ def table(rows, corpus):
 # What --page writes.
 PAGE = """# Taggers with and without the words themselves
 
-Made by `programs/lds_text/tables.py` from its results file. The epoch is chosen on the dev part; columns of p are tests with the same seed,
-McNemar's of words tagged right (EWT) or approximate randomisation of F1 (CoNLL-2003), against the features that are named.
-Words: a [linear-chain model](../lds.md#with-the-words-themselves) of words, affixes, shapes and neighbours; the others a single vector for
-each word, or vectors as further features. With `--window 1`, which adds the vectors of the two neighbours and so triples the numbers for a
-word: {windowed}. The others have the vector of the word alone.
+**Question.** Do the states of a linear dynamical system help a tagger that sees the words, and one that does not?
+
+**Answer.** With the words its vectors add at most 0.2 points on EWT and 0.3 on CoNLL-2003, where word2vec adds 0.1 and 0.6.
+Without the words the smoothed states are the best features on both.
+
+Made from `programs/lds_text/results/taggers.csv`, which has every seed (`taggers.csv.inputs`: checksums of what it was made
+from), by
+
+```sh
+python3 programs/lds_text/tables.py build/release/programs/lds_text --system m.lds --ssid s.lds --word2vec w.txt \\
+    --results programs/lds_text/results/taggers.csv --corpora ewt conll --seeds 1 2 3 --page docs/lab/taggers.md
+```
+
+Numbers are means over the seeds. *words* is a linear-chain model of words, affixes, shapes and neighbours, to which the other
+rows of that name add vectors; the rest have a single vector for each word. {windowed}
+have those of the two neighbours as well (`--window 1`). The epoch is chosen on the dev part. p is of the same seed, against
+the features that are named: McNemar's test of words tagged right (EWT), approximate randomisation of F1 (CoNLL-2003).
 {note}
 {tables}"""
 

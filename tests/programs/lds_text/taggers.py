@@ -96,7 +96,7 @@ with tempfile.TemporaryDirectory() as place:
     assert open("page.md", encoding="utf-8").read() == made  # --check writes nothing
 
     # the page says which features have a window, and what is noted of the files
-    assert '"words, types" and "words, word2vec". The others' in made and "of 3 states" not in made, made
+    assert '"words, types" and "words, word2vec"\nhave those of the two neighbours' in made and "of 3 states" not in made, made
     run("--results", "tags.csv", "--page", "page.md", "--note", "Systems of 3 states.")
     with open("page.md", encoding="utf-8") as file:
         made = file.read()
@@ -160,7 +160,7 @@ with tempfile.TemporaryDirectory() as place:
     run(PROGRAM, *base, "--seeds", 1, "--corpora", "ewt", "--features", "filter", "--system", "m.lds")
     assert [r for r in rows() if r["corpus"] == "ewt"] == [r for r in before if r["corpus"] == "ewt"] and os.path.exists("tags.csv.tags/ewt.smoother.1")
     write("p.csv", "corpus,features,seed,dev,test,against,p\newt,filter,1,90,90,,\newt,filter,2,90,91,smoother,0.5\n")
-    assert "| filter | 90, 91 | 90.50 | smoother | –, 0.5 |" in run("--results", "p.csv"), run("--results", "p.csv")
+    assert "| filter | 90.50 | smoother | –, 0.5 | 90.00 |" in run("--results", "p.csv"), run("--results", "p.csv")
 
     assert "no results file 'none.csv'" in run("--results", "none.csv", status=1) and not os.path.exists("none.csv")
     assert "is not a table of this program" in run("--results", "text", status=1)
