@@ -4,7 +4,7 @@
 # Not done again where nothing has changed since it passed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-git rev-parse --git-dir >/dev/null 2>&1 || { echo "Left out: files of a release are made from a checkout of git"; exit; }
+[ "$(git rev-parse --show-prefix 2>&1)" = "" ] || { echo "Left out: files of a release are made from a checkout of git"; exit; }
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
 changed() { [ -n "$(find .cmake CMakeLists.txt LICENSE README.md conanfile.py include packaging programs/language_model programs/shared \
@@ -17,8 +17,8 @@ rm -rf "$work"
 mkdir -p "$work"
 touch "$work/begun"  # what is changed meanwhile has not passed
 files=$work/files
-# The module is hardly optimised, as it compiles sooner.
-CMAKE_ARGS="-DCMAKE_CXX_FLAGS_DEBUG=-O1" SKBUILD_CMAKE_BUILD_TYPE=Debug bash packaging/release.sh --try "$files"
+# The module is not optimised, as it compiles sooner.
+CMAKE_ARGS="-DCMAKE_CXX_FLAGS_DEBUG=-O0" SKBUILD_CMAKE_BUILD_TYPE=Debug bash packaging/release.sh --try "$files"
 (cd "$files" && sha256sum --check --quiet SHA256SUMS && [ "$(wc -l < SHA256SUMS)" = 5 ])
 
 tar -xzf "$files"/isogloss-*-source.tar.gz -C "$work"
@@ -56,10 +56,11 @@ words = "the cat sat on a mat".split()
 with open("text.txt", "w") as text:
     for i in range(400):
         text.write(" ".join(words[(i + j) % 6] for j in range(6)) + "\n")
-isogloss.train("model.safetensors", train="text.txt", valid="text.txt", units=8, epochs=2, threads=1)
+isogloss.train("model.safetensors", train="text.txt", valid="text.txt", units=8, layers=1, keep=1.0, init=0.5,
+               epochs=4, batch=5, bptt=14, threads=1)
 model = isogloss.LanguageModel("model.safetensors")
 perplexity = model.perplexity("text.txt")
-assert 1 < perplexity < 6, perplexity  # below that of a guess among six words
+assert 1 < perplexity < 2, perplexity  # 7 is a guess among words and line ends, 1.2 what four epochs reach
 assert model.vectors.shape[1] == 8, model.vectors.shape
 print(f"the wheel trained a model of perplexity {perplexity:.2f}")
 PYTHON
