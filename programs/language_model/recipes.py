@@ -147,15 +147,17 @@ def markdown(results, made):
     """The table of the page."""
     if not results:
         return 'No finished training yet.\n'
-    columns = ['recipe', 'corpus', 'adaptation', 'seeds', 'validation', 'test', 'core-hours', 'options']
-    out = ['| ' + ' | '.join(columns) + ' |', '|' + '---|' * len(columns)]
+    alike = made_with(results, RUN, made)  # options of all, said once
+    own = ' and ' in alike
+    columns = ['recipe', 'corpus', 'adaptation', 'seeds', 'validation', 'test', 'core-hours', *(['options'] if own else [])]
+    out = [*([] if own else [f'All with {alike}:', '']), '| ' + ' | '.join(columns) + ' |', '|' + '---|' * len(columns)]
     groups = {}
     for r in results:
         groups.setdefault((r['corpus'], r['recipe'], r['adaptation']), []).append(r)
     for corpus, recipe, adaptation in sorted(groups, key=lambda g: (CORPORA.index(g[0]), g[1], ADAPTATIONS.index(g[2]))):
         runs = groups[corpus, recipe, adaptation]
         figures = [spread([float(r[name]) for r in runs], form) for name, form in [('valid', '.1f'), ('test', '.1f'), ('core_hours', '.2f')]]
-        out.append('| ' + ' | '.join([recipe, corpus, adaptation, str(len(runs)), *figures, made_with(runs, RUN, made)]) + ' |')
+        out.append('| ' + ' | '.join([recipe, corpus, adaptation, str(len(runs)), *figures, *([made_with(runs, RUN, made)] if own else [])]) + ' |')
     return '\n'.join(out) + '\n'
 
 

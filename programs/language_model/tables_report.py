@@ -368,6 +368,22 @@ def markdown_changes(changes, made, plain, made_plain):
     return '\n'.join(out) + '\n' if out else ''
 
 
+def markdown_changes_at_end(changes, made, plain):
+    """A line for each change of a row: validation after its last epoch, and of finished runs of the row as it is after as many; nothing if there
+    are no changes."""
+    groups = {}
+    for r in changes:
+        groups.setdefault((r['table'], r['row'], r['epochs'], r['change']), []).append(r)
+    out = ['', f'Changes with {made_with(changes, CHANGES_RUN, made)}:', '', '| row | options of the change | epochs | as it is | changed | seeds |', '|' + '---|' * 6]
+    for (table, row, epochs, change), lines in groups.items():
+        options = re.sub(r' ?--epochs \d+$', '', lines[0]['options'])
+        same = [curve[epochs] for run, curve in plain.items() if run[:2] == (table, row) and epochs in curve]
+        changed = [r['valid'] for r in lines if r['epoch'] == epochs]
+        cells = [spread(values, '.1f') if values else '–' for values in (same, changed)]
+        out.append(f"| {table} {row} | {f'`{options}`' if options else change} | {epochs} | {' | '.join(cells)} | {len({r['seed'] for r in lines})} |")
+    return '\n'.join(out) + '\n' if groups else ''
+
+
 def markdown_compared(table, files):
     """Finished runs of a table in several results, a line for each of them and each row; options that all have stand above."""
     found = []
@@ -444,8 +460,7 @@ def trials(o):
             if not o.print:
                 require_finished(results, path, option)
     made = markdown_tuned(tuned, read_options(o.tuned, TUNED_RUN))
-    made += markdown_changes(changes, read_options(o.changes, CHANGES_RUN),
-                             read_by_epoch(o.results, 'curves', CURVES), read_options(o.results, RUN))
+    made += markdown_changes_at_end(changes, read_options(o.changes, CHANGES_RUN), read_by_epoch(o.results, 'curves', CURVES))
     return put(o, made.removeprefix('\n'), f"'{o.tuned}' and '{o.changes}'", 'trials')
 
 

@@ -185,7 +185,7 @@ def shown():
 
     write("x.csv", "table,row,change,options,seed,epoch,valid\nptb-small,REAL,wide,--units 9 --epochs 1,1,1,123.44\n")
     for command, name, own, text in (("report", "language_model_results.md", ["--results", "r.csv"], line),
-                                     ("trials", "language_model_search.md", ["--changes", "x.csv"], "| wide | `--units 9` | 123.4 | 1 |\n")):
+                                     ("trials", "language_model_search.md", ["--changes", "x.csv"], "| ptb-small REAL | `--units 9` | 1 | 198.3 | 123.4 | 1 |\n")):
         page = os.path.join(SOURCES, "docs", "lab", name)
         tables(command, "--check")  # of the project, with its own results
         shutil.copy(page, "page.md")
@@ -400,9 +400,13 @@ def changed():
     assert out.endswith("\n" + "\n".join(table) + "\n"), (out, table)
     assert "ptb-small REAL with one change, 3 epochs, with `--precision" in out, out
     printed = tables("trials", "--results", "t/tables.csv", "--changes", "x.csv", "--print")
-    assert printed.endswith("\n" + "\n".join(table) + "\n"), printed
+    last = {line["change"]: float(line["valid"]) for line in lines if line["epoch"] == "3"}
+    table_at_end = ["| row | options of the change | epochs | as it is | changed | seeds |", "|---|---|---|---|---|---|",
+                    *(f"| ptb-small REAL | `{options}` | 3 | {plain[3]:.1f} | {last[name]:.1f} | 1 |"
+                      for name, options in (("gamma0.8", "--gamma 0.8"), ("two", "--keep 0.9 --units 9,8")))]
+    assert printed.endswith("\n" + "\n".join(table_at_end) + "\n"), printed
     write("none.csv", HEADER + "\n")
-    assert "| the row as it is |  | no finished training yet |  |  |\n" in tables("trials", "--results", "none.csv", "--changes", "x.csv", "--print")
+    assert "| 3 | – | " in tables("trials", "--results", "none.csv", "--changes", "x.csv", "--print")
 
     again = tables(*call, *changes, *ends)
     assert again.count("finished, validation") == 2 and "goes on" not in again and again.endswith("\n".join(table) + "\n"), again
