@@ -1,4 +1,4 @@
-# The programs in docs/*.md compile and run; programs.awk says which blocks are programs.
+# The programs in docs/*.md and README.md compile and run; programs.awk says which blocks are programs.
 if(NOT TARGET isogloss::io OR NOT TARGET isogloss::lds)
     return()  # some of them write files, or count words
 endif()
@@ -28,3 +28,4 @@ endif()
 # Any two texts will do.
 docs_program(tutorial -vprogram=tutorial docs/tutorial.md
     ${PROJECT_SOURCE_DIR}/docs/surprises.md ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
+docs_program(readme -vprogram=readme README.md ${PROJECT_SOURCE_DIR}/docs/surprises.md ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
