@@ -15,6 +15,7 @@
 #include <csignal>
 #include <filesystem>
 #include <isogloss/geometry/embedding_dimension.hpp>
+#include <isogloss/geometry/neighbours.hpp>
 #include <isogloss/geometry/principal_angles.hpp>
 #include <isogloss/geometry/rank_correlation.hpp>
 #include <isogloss/geometry/subspace_distance.hpp>
@@ -23,8 +24,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <sstream>
 #include <thread>
 
+#include "../programs/language_model/log.hpp"
 #include "../programs/language_model/measure.hpp"
 #include "../programs/language_model/sampling.hpp"
 #include "../programs/language_model/scoring.hpp"
@@ -165,23 +168,92 @@ private:
 // time: the handlers, and the signal that arrived, are those of the process.
 class Signals {
 public:
-    Signals() : lock_(one_at_a_time) {
+    Signals() : lock_(of_others()) {
+        trainer = std::this_thread::get_id();
         interrupt::wanted = 0;
         for (std::size_t i = 0; i < 4; ++i) sigaction(caught[i], nullptr, &before_[i]);
         interrupt::catch_signals();  // now: Python's handlers would wait until the training has ended
     }
     ~Signals() {
+        trainer = std::thread::id();
         for (std::size_t i = 0; i < 4; ++i) sigaction(caught[i], &before_[i], nullptr);
     }
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
 
 private:
+    static std::mutex& of_others() {
+        if (trainer == std::this_thread::get_id())
+            throw ig::UsageError(
+                "train: called within a training of the same thread, as by its on_epoch; call it when that ",
+                "has ended");
+        return one_at_a_time;
+    }
+
     static constexpr int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     static inline std::mutex one_at_a_time;
+    static inline std::atomic<std::thread::id> trainer{};
     std::lock_guard<std::mutex> lock_;
     struct sigaction before_[4] = {};
 };
+
+// What a training prints goes where print() writes, sys.stdout: a notebook shows it.
+class Output : public std::stringbuf {
+public:
+    Output() : before_(std::cout.rdbuf(this)) {}
+    ~Output() override {
+        write();
+        std::cout.rdbuf(before_);
+    }
+    Output(const Output&) = delete;
+    Output& operator=(const Output&) = delete;
+
+protected:
+    int sync() override { return write() ? 0 : -1; }
+
+private:
+    bool write() noexcept {
+        if (view().empty()) return true;
+        const nb::gil_scoped_acquire acquired;
+        try {
+            // Names of files need not be UTF-8.
+            const auto text = nb::steal(PyUnicode_DecodeUTF8(view().data(), std::ssize(view()), "replace"));
+            str("");
+            const nb::object out = nb::module_::import_("sys").attr("stdout");
+            out.attr("write")(text);
+            out.attr("flush")();
+        } catch (const nb::python_error& error) {  // nobody reads it; a Ctrl-C from before the training
+            if (error.matches(PyExc_KeyboardInterrupt)) interrupt::wanted = SIGINT;
+            return false;
+        }
+        return true;
+    }
+
+    std::streambuf* const before_;
+};
+
+// The results of an epoch, named as in the file that the option `log` gives.
+nb::dict dict_of(const lm::Row& r) {
+    nb::dict d;
+    d["epoch"] = r.epoch;
+    d["rate"] = r.rate;
+    d["train_tokens"] = r.train_tokens;
+    d["train_perplexity"] = r.train_perplexity;
+    d["valid_tokens"] = r.valid_tokens;
+    d["valid_perplexity"] = r.valid_perplexity;
+    d["seconds"] = r.seconds;
+    d["tokens_per_second"] = static_cast<double>(r.train_tokens) / r.seconds;
+    d["soft_term"] = r.soft_term;
+    d["gradient_norm"] = r.gradient_norm;
+    d["largest_gradient_norm"] = r.largest_gradient_norm;
+    d["clipped_share"] = r.clipped_share;
+    d["largest_row"] = r.largest_row;
+    d["largest_row_word"] = ig::shown(r.largest_row_word);
+    d["tau_log_v"] = r.tau_log_v;
+    d["cpu_seconds"] = r.cpu_seconds;
+    d["subspace_distance"] = r.subspace;
+    return d;
+}
 
 template <class V> V value_of(nb::handle given, const std::string& name) {
     V value{};
@@ -211,7 +283,10 @@ template <class V> V value_of(nb::handle given, const std::string& name) {
     }
 }
 
-void train(const std::filesystem::path& model, const nb::kwargs& given) {
+nb::list train(const std::filesystem::path& model, const nb::object& on_epoch, const nb::kwargs& given) {
+    if (!on_epoch.is_none() && !nb::isinstance<nb::callable>(on_epoch))
+        throw type_error("train: on_epoch is a ", text_of(on_epoch.type().attr("__name__")),
+                         ", expected a function of one argument, the results of an epoch");
     lm::Options o;
     o.model = model.string();
     std::set<std::string> named = {"model"}, known;
@@ -237,15 +312,22 @@ void train(const std::filesystem::path& model, const nb::kwargs& given) {
                 ".train', expected one that was interrupted; give train and valid, or corpus, to begin");
     }
     int status = 0;
+    nb::list rows;
     {
         const nb::gil_scoped_release released;  // before another training is waited for
         const Signals signals;
-        status = lm::train(o, named);
+        const Output output;
+        status = lm::train(o, named, [&](const lm::Row& row) {
+            const nb::gil_scoped_acquire acquired;
+            rows.append(dict_of(row));
+            if (!on_epoch.is_none()) on_epoch(dict_of(row));
+        });
     }
     if (status == 3)
         throw ig::NumericError("the training diverged; what it printed says whether a model was written to '",
                                o.model, "'");
     if (status > 128) throw(PyErr_SetNone(PyExc_KeyboardInterrupt), nb::python_error());
+    return rows;
 }
 
 // A trained model with room for so many columns.
@@ -322,6 +404,15 @@ struct Lds {
             if (i == iterations) return;
             ig::lds::maximise(std::move(averages), system);
         }
+    }
+    ig::lds::TextFilter<float> text_filter() const { return {system, ig::lds::steady_state(system)}; }
+    auto states(const Text& text, bool future) const {
+        const nb::gil_scoped_release released;
+        return future ? text_filter().smooth(span_of(text)) : text_filter().filter(span_of(text));
+    }
+    double cross_entropy(const Text& text) const {
+        const nb::gil_scoped_release released;
+        return text_filter().cross_entropy(span_of(text));
     }
     auto word_vectors() const {
         const nb::gil_scoped_release released;
@@ -403,11 +494,15 @@ NB_MODULE(isogloss, m) {
         "stay 1.");
     pthread_atfork(nullptr, nullptr, [] { ig::threads(1); });  // a child has none of OpenMP's threads
 
-    m.def("train", &train, "model"_a, "options"_a,
+    m.def("train", &train, "model"_a, "on_epoch"_a = nb::none(), "options"_a,
           "Trains a language model, with the options of `language_model train`, _ in place of -. Prints its "
-          "progress. Writes the best model to `model` and the state needed to resume to model.train. Raises "
-          "KeyboardInterrupt when interrupted: train(model, resume=True) continues; ArithmeticError when "
-          "training diverges. One training at a time: a second one waits.");
+          "progress to sys.stdout. Writes the best model to `model` and the state needed to resume to "
+          "model.train. Returns the results of every epoch, a list of dicts with the names of the columns of "
+          "the log; on_epoch is called with each of them once the epoch is saved, and what it raises ends "
+          "the training. Raises KeyboardInterrupt when interrupted: train(model, resume=True) continues; "
+          "ArithmeticError when training diverges. One training at a time: a second one waits.",
+          nb::sig("def train(model: str | os.PathLike, on_epoch: collections.abc.Callable[[dict], object] | "
+                  "None = None, **options) -> list[dict]"));
     nb::class_<LanguageModel>(m, "LanguageModel",
                               "A language model written by train() or by the program language_model.")
         .def(nb::init<const std::filesystem::path&, ig::Index>(), "path"_a, "columns"_a = 16,
@@ -454,7 +549,19 @@ NB_MODULE(isogloss, m) {
             },
             "The word vectors [words, width], the model's own memory: do not write to it while another "
             "thread "
-            "uses the model.");
+            "uses the model.")
+        .def_prop_ro(
+            "weights",
+            [](nb::handle self) {
+                nb::dict all;
+                for (const auto* p : nb::cast<LanguageModel&>(self).it.g->parameters()) {
+                    const auto values = p->values();
+                    all[p->name.c_str()] = view(values.data, values.rows, values.cols, self);
+                }
+                return all;
+            },
+            "All weights by name, matrices in the model's own memory as `vectors` is: a dict. 'E' has the "
+            "word vectors, 'softmax.W' the rows of a free head.");
 
     nb::class_<Lds>(m, "Lds",
                     "A linear dynamical system fitted to a text of tokens 0 to types - 1: subspace "
@@ -492,24 +599,59 @@ NB_MODULE(isogloss, m) {
             "Vectors of tokens in context [tokens, states], float32, rows of norm 1; future: also uses the "
             "words "
             "after a token.",
-            nb::sig("def embed(self, text: collections.abc.Sequence[int], future: bool = True)"));
+            nb::sig("def embed(self, text: collections.abc.Sequence[int], future: bool = True)"))
+        .def(
+            "filter",
+            [](const Lds& self, nb::handle text) {
+                return owned(self.states(tokens_of("Lds.filter", text), false));
+            },
+            "text"_a, "Mean states given the words up to each token [tokens, states], float32.",
+            nb::sig("def filter(self, text: collections.abc.Sequence[int])"))
+        .def(
+            "smooth",
+            [](const Lds& self, nb::handle text) {
+                return owned(self.states(tokens_of("Lds.smooth", text), true));
+            },
+            "text"_a, "Mean states given the whole text [tokens, states], float32.",
+            nb::sig("def smooth(self, text: collections.abc.Sequence[int])"))
+        .def(
+            "cross_entropy",
+            [](const Lds& self, nb::handle text) {
+                return self.cross_entropy(tokens_of("Lds.cross_entropy", text));
+            },
+            "text"_a,
+            "How well the filter predicts the next word: the mean of -log p over the tokens, in nats.",
+            nb::sig("def cross_entropy(self, text: collections.abc.Sequence[int]) -> float"))
+        .def_prop_ro(
+            "transition",
+            [](nb::handle self) {
+                auto& A = nb::cast<Lds&>(self).system.A;
+                return view(std::as_const(A).data(), ig::lds::rows(A), ig::lds::cols(A), self);
+            },
+            "The matrix [states, states] by which the mean state moves from a token to the next, float64, "
+            "the "
+            "system's own memory, read-only.");
 
     nb::class_<Hmm>(m, "Hmm",
                     "A hidden Markov model of symbols 0 to symbols - 1; -1 in a text is a missing symbol.")
         .def(
             "__init__",
-            [](Hmm* self, ig::Index states, ig::Index symbols, double prior, std::uint64_t seed) {
+            [](Hmm* self, ig::Index states, ig::Index symbols, double prior, std::uint64_t seed,
+               double stay) {
                 const nb::gil_scoped_release released;
-                new (self) Hmm({.states = states, .symbols = symbols, .prior = prior, .seed = seed});
+                new (self)
+                    Hmm({.states = states, .symbols = symbols, .prior = prior, .stay = stay, .seed = seed});
             },
-            "states"_a, "symbols"_a, "prior"_a = 0.0, "seed"_a = 1,
+            "states"_a, "symbols"_a, "prior"_a = 0.0, "seed"_a = 1, "stay"_a = 0.0,
             "A model with random probabilities.\n\n"
             "states   at least 1\n"
             "symbols  at least 1\n"
             "prior    count, 0 to 1e100, that each step adds to every emission: above 0, a symbol that does "
             "not\n"
             "         occur in the texts keeps a probability above 0\n"
-            "seed     of the random start, at least 0")
+            "seed     of the random start, at least 0\n"
+            "stay     probability 0 to 1 with which a state of the start stays as it is: 0.95 where states "
+            "last")
         .def(
             "step",
             [](Hmm& self, nb::iterable texts) {
@@ -599,6 +741,32 @@ NB_MODULE(isogloss, m) {
         "Principal angles between the column spaces of two matrices, as of subspace_distance: in radians, "
         "ascending.",
         nb::sig("def principal_angles(x: numpy.typing.ArrayLike, y: numpy.typing.ArrayLike) -> list[float]"));
+    m.def(
+        "nearest",
+        [](nb::handle table, nb::handle query, ig::Index k) {
+            const auto T = numbers_of<Matrix>("nearest: table", table, 2);
+            const auto rows = static_cast<ig::Index>(T.shape(0)), cols = static_cast<ig::Index>(T.shape(1));
+            const std::span all(T.data(), T.size());
+            std::vector<ig::Neighbour> found;
+            if (ig::Index row = 0; nb::try_cast(query, row)) {
+                const nb::gil_scoped_release released;
+                found = ig::nearest(all, rows, cols, row, k);
+            } else {
+                const auto q = numbers_of<Vector>("nearest: query", query, 1);
+                const nb::gil_scoped_release released;
+                found = ig::nearest(all, rows, cols, span_of(q), k);
+            }
+            std::vector<std::pair<ig::Index, double>> pairs;
+            for (const auto& one : found) pairs.emplace_back(one.row, one.similarity);
+            return pairs;
+        },
+        "table"_a, "query"_a, "k"_a = 10,
+        "The k rows of a table nearest by angle to a vector, or to one of its rows, given by its number and "
+        "left "
+        "out: pairs (row, cosine), the nearest first. Rows of zeros are never among them.",
+        nb::sig(
+            "def nearest(table: numpy.typing.ArrayLike, query: int | numpy.typing.ArrayLike, k: int = 10) "
+            "-> list[tuple[int, float]]"));
     m.def(
         "embedding_dimension", [](double words) { return ig::embedding_dimension(words).exact; }, "words"_a,
         "The smallest dimension at which the entropy of skip-grams is below 0, for a vocabulary of so many "

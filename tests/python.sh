@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the Python module as `pip install .` does, lightly optimised, into build/python, and runs its tests.
+# Builds the Python module as `pip install .` does, lightly optimised, into build/python, and runs its tests and the notebooks.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=build/python/bin/python
@@ -9,13 +9,14 @@ if [ ! -x $python ]; then
     $system -m venv build/python
 fi
 newer() { [ -n "$(find CMakeLists.txt .cmake include python pyproject.toml README.md LICENSE programs/language_model programs/shared \
-    tests/python.sh -newer build/python/passed \( -type f -o -type d \) -print -quit)" ]; }  # folders: of what was removed
+    docs/notebooks examples/data tests/python.sh -newer build/python/passed \( -type f -o -type d \) -print -quit)" ]; }  # folders: of what was removed
 if [ -e build/python/passed ] && ! newer; then
     echo "Passed before and unchanged: python"
     exit
 fi
 touch build/python/begun  # what is changed while they run has not passed
-$python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.10" "nanobind>=2.14" numpy pytest ninja
+$python -m pip install --quiet --disable-pip-version-check "scikit-build-core>=0.10" "nanobind>=2.14" numpy pytest ninja \
+    matplotlib nbclient ipykernel
 CMAKE_BUILD_PARALLEL_LEVEL=$(nproc) $python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
     --config-settings=build-dir=build/python/cmake --config-settings=cmake.build-type=Debug \
     --config-settings=cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O1 .

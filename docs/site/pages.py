@@ -7,6 +7,7 @@ Doxygen has made. A page that is new takes its place in the navigation by its fo
 
 import functools
 import html
+import json
 import pathlib
 import re
 import xml.etree.ElementTree as ElementTree
@@ -60,20 +61,36 @@ def sources(root):
     return sorted(found)
 
 
+def notebook(path):
+    """A notebook with what it showed when it ran, as Markdown; its figures are in the page itself."""
+    out = []
+    for cell in json.loads(path.read_text())["cells"]:
+        source = "".join(cell["source"])
+        out.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            text = "".join(output.get("text", data.get("text/plain", ""))).rstrip()
+            if "image/png" in data:
+                out.append(f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"].split())}">')
+            elif text:
+                out.append(f"```text\n{text}\n```")
+    return "\n\n".join(out) + "\n"
+
+
 def on_config(config):
     root = project(config)
     own = [p for p in pages(root) if p not in PROJECT]
     guide = {pathlib.Path(p).stem: p for p in own if p.startswith("docs/") and p.count("/") == 1 and p != "docs/README.md"}
     tasks = [name for name in [*TASKS, *sorted(guide)] if name in guide and name not in START + REFERENCE]
-    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs", "lab", "notebooks"}
+    folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs", "lab"}
     folders = [f for f in FOLDERS if f in folders] + sorted(folders - set(FOLDERS))
     components = [{FOLDERS.get(f, f): [p for p in own if p.startswith(f"docs/{f}/")]} for f in folders]
+    notebooks = [s + ".md" for s in sources(root) if s.endswith(".ipynb")]
     examples = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
-    rest = [s + ".md" for s in sources(root) if not s.startswith("examples/")]
-    notebooks = [{"Notebooks": found}] if (found := [p for p in own if p.startswith("docs/notebooks/")]) else []
+    rest = [s + ".md" for s in sources(root) if not s.startswith("examples/") and s + ".md" not in notebooks]
     house = [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"]
     config.nav = [
-        {"Start": ["README.md", "docs/README.md", *(guide[name] for name in START if name in guide), *notebooks,
+        {"Start": ["README.md", "docs/README.md", *(guide[name] for name in START if name in guide), {"Notebooks": notebooks},
                    {"Examples": [p for p in own if "examples/" in p] + [{"Sources": examples}]}]},
         {"Tasks": [*(guide[name] for name in dict.fromkeys(tasks)), {"Programs": [p for p in own if "programs/" in p]}]},
         {"Reference": ["reference.md", *(guide[name] for name in REFERENCE if name in guide), *components]},
@@ -93,7 +110,8 @@ def on_files(files, config):
         files.append(File.generated(config, place, abs_src_path=str(path)))
     for source in sources(root):
         language = LANGUAGES.get(pathlib.Path(source).suffix, "text")
-        text = f"# {pathlib.Path(source).name}\n\n`{source}`\n\n```{language}\n{(root / source).read_text()}\n```\n"
+        text = (notebook(root / source) if source.endswith(".ipynb") else
+                f"# {pathlib.Path(source).name}\n\n`{source}`\n\n```{language}\n{(root / source).read_text()}\n```\n")
         files.append(File.generated(config, source + ".md", content=text))
     files.append(File.generated(config, "reference.md", content=index_of_reference(config)))
     return files

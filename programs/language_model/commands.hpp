@@ -4,6 +4,7 @@
 /// main.cpp.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -206,8 +207,11 @@ struct ConvertOptions {
     }
 };
 
-/// `named`: the options given on the command line.
-int train(const Options& given, const std::set<std::string>& named);
+struct Row;  // log.hpp
+
+/// `named`: the options given on the command line. `on_epoch` is called with the results of every epoch, once it is saved.
+int train(const Options& given, const std::set<std::string>& named,
+          const std::function<void(const Row&)>& on_epoch = {});
 int evaluate(const EvaluateOptions& o);
 int tune(const TuneOptions& o);
 int sample(const SampleOptions& o);

@@ -230,7 +230,8 @@ System system_of(const std::string& file) {
 
 // The command on one of its ranks. The first alone checks files, before any rank continues: the others would
 // find files that it has begun to write.
-int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& named) {
+int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& named,
+             const Training::OnEpoch& on_epoch) {
     const std::string state = given.model + ".train";
     if (given.resume && given.overwrite)
         throw ig::UsageError(
@@ -277,14 +278,15 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
     } else {
         begin(nullptr);
     }
-    return training->run();
+    return training->run(on_epoch);
 }
 
 }  // namespace
 
-int train(const Options& given, const std::set<std::string>& named) {
+int train(const Options& given, const std::set<std::string>& named,
+          const std::function<void(const Row&)>& on_epoch) {
     Ranks ranks;
-    return ranks.guard([&] { return train_on(ranks, given, named); });
+    return ranks.guard([&] { return train_on(ranks, given, named, on_epoch); });
 }
 
 }  // namespace lm

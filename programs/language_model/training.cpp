@@ -244,7 +244,7 @@ void Training::save() {
     if (ranks_.first()) checkpoint_.save(o_.model + ".train", metadata(to_json(o_)));
 }
 
-int Training::run() {
+int Training::run(const OnEpoch& on_epoch) {
     interrupt::catch_signals();
     const auto epochs = static_cast<std::uint64_t>(o_.epochs);
     if (state_.epoch > 1 || state_.batch > 0)
@@ -256,7 +256,7 @@ int Training::run() {
     try {
         save();
         while (state_.epoch <= epochs && stop() == Stop::none)
-            if (!run_epoch() || !finish_epoch()) return interrupted();
+            if (!run_epoch() || !finish_epoch(on_epoch)) return interrupted();
     } catch (const ig::NumericError& error) {
         if (!stepped_) throw;  // the start values are to blame
         return diverged(std::string(error.text()));
@@ -312,7 +312,7 @@ bool Training::run_epoch() {
     return true;
 }
 
-bool Training::finish_epoch() {
+bool Training::finish_epoch(const OnEpoch& on_epoch) {
     const CpuTime cpu;
     update_.swap();
     require_finite();
@@ -379,6 +379,7 @@ bool Training::finish_epoch() {
     state_.batch = 0;
     state_.nats = state_.tokens = state_.seconds = state_.cpu_seconds = 0;
     save();
+    if (on_epoch) on_epoch(row);
     return true;
 }
 

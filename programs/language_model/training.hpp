@@ -48,12 +48,14 @@ struct StartValues {
 /// columns of every batch; all have the same position and parameters, and the first writes the files.
 class Training {
 public:
+    using OnEpoch = std::function<void(const Row&)>;
+
     /// `from`: the FILE.train to resume from. `start`: for a new training.
     Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from, const StartValues& start);
 
     /// Trains; returns the exit status: 0, 3 if the training has run away, in perplexity or to numbers that are
-    /// not finite, or that of the signal that interrupted it, 130 after Ctrl-C.
-    int run();
+    /// not finite, or that of the signal that interrupted it, 130 after Ctrl-C. `on_epoch`: see train().
+    int run(const OnEpoch& on_epoch);
 
 private:
     ig::text::Vocabulary make_vocabulary(const ig::io::Safetensors* from, const StartValues& start) const;
@@ -62,7 +64,7 @@ private:
     void require_same_texts() const;
     void introduce();
     bool run_epoch();
-    bool finish_epoch();
+    bool finish_epoch(const OnEpoch& on_epoch);
     int finish_run();
     int interrupted();
     int diverged(const std::string& error);

@@ -1,5 +1,8 @@
 """The Python module: pip install '.[test]' && pytest. What the functions compute is tested in C++; tested here is the
 interface: values against NumPy, shared memory, errors, signals."""
+import contextlib
+import csv
+import io
 import math
 import os
 import pathlib
@@ -185,6 +188,81 @@ def test_a_forked_process_has_one_thread(folder):
     assert done.returncode == 0, done
 
 
+def test_epochs_are_told_and_returned(folder):
+    seen, out = [], io.StringIO()
+
+    def watch(row):
+        seen.append(dict(row))
+        assert isogloss.LanguageModel("e").perplexity("valid.txt") > 1  # the model so far is there
+        with pytest.raises(ValueError, match="^train: called within a training of the same thread"):
+            isogloss.train("f", train="train.txt", valid="valid.txt", **SMALL)
+        row.clear()  # which is the caller's own
+
+    with contextlib.redirect_stdout(out):
+        log = isogloss.train("e", watch, train="train.txt", valid="valid.txt", epochs=2, log="e.csv", head="free", subspace=True, **SMALL)
+    assert log == seen and [row["epoch"] for row in log] == [1, 2]
+    assert "\nepoch 2  train " in out.getvalue() and "\nThe best model, of epoch 2" in out.getvalue()
+    with open("e.csv", newline="") as file:
+        for row, line in zip(log, csv.DictReader(file), strict=True):
+            line.pop("run")
+            assert row.keys() == line.keys()
+            for name, value in row.items():
+                assert type(value)(line[name]) == value, name
+    assert 0 < log[1]["subspace_distance"] <= 1 and log[1]["valid_perplexity"] < log[0]["valid_perplexity"]
+    log = isogloss.train("g", train="train.txt", valid="valid.txt", epochs=1, loss="ce", **SMALL)
+    assert log[0]["subspace_distance"] is None and log[0]["tau_log_v"] is None
+
+
+def test_what_on_epoch_raises_ends_the_training(folder):
+    def stop(row):
+        raise StopIteration("enough")
+
+    with pytest.raises(StopIteration, match="enough"):
+        isogloss.train("h", on_epoch=stop, train="train.txt", valid="valid.txt", epochs=9, **SMALL)
+    assert [row["epoch"] for row in isogloss.train("h", resume=True, epochs=2)] == [2]
+    with pytest.raises(TypeError, match="^train: on_epoch is a int, expected a function of one argument"):
+        isogloss.train("h", on_epoch=3, resume=True)
+
+
+def test_output_without_a_reader_does_not_end_a_training(folder):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    with contextlib.redirect_stdout(Closed()):
+        assert len(isogloss.train("i", train="train.txt", valid="valid.txt", epochs=1, **SMALL)) == 1
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        isogloss.train("i", resume=True, epochs=2)
+    assert "epoch 2" in out.getvalue()
+
+
+def test_weights_are_named(folder):
+    model = isogloss.LanguageModel("e")
+    weights = model.weights
+    assert np.shares_memory(weights["E"], model.vectors) and weights["softmax.W"].shape == (len(model.words), 8)
+    before = model.perplexity("valid.txt")
+    weights["softmax.W"][:] = 0
+    assert model.perplexity("valid.txt") != before
+
+
+def test_nearest_agrees_with_numpy():
+    table = np.random.default_rng(4).normal(size=(30, 5)).astype(np.float32)
+    unit = table.astype(float) / np.linalg.norm(table.astype(float), axis=1, keepdims=True)
+    cosines = unit @ unit[7]
+    order = [i for i in np.argsort(-cosines) if i != 7][:4]
+    found = isogloss.nearest(table, 7, 4)
+    assert [i for i, _ in found] == order and np.allclose([c for _, c in found], cosines[order])
+    assert isogloss.nearest(table, np.int64(7), 4) == found
+    assert isogloss.nearest(table, table[7], 5)[1:] == found and isogloss.nearest(table.tolist(), list(table[7]), 1)[0][0] == 7
+    for wrong, what in [(30, "nearest: found row 30"), ([1, 2], "nearest: found a table"), ([[1.0]], "nearest: query: found list of 2")]:
+        with pytest.raises((ValueError, TypeError), match=f"^{what}"):
+            isogloss.nearest(table, wrong)
+    with pytest.raises(ArithmeticError, match="^nearest: .*query"):
+        isogloss.nearest(table, np.zeros(5))
+    assert len(isogloss.nearest(table, 0)) == 10 and isogloss.nearest(table, 0, 0) == []
+
+
 def test_seeds_and_other_arguments_matter(folder):
     model = isogloss.LanguageModel("m", columns=1)
     assert model.sample(words=40, seed=1) != model.sample(words=40, seed=2)
@@ -343,7 +421,21 @@ def test_linear_dynamical_system():
     vectors = lds.word_vectors()
     assert vectors.shape == (4, 3) and np.allclose((vectors**2).sum(1), 1, atol=1e-5)
     tokens = lds.embed(text[:100])
+    filtered, smoothed = lds.filter(text[:100]), lds.smooth(text[:100])
+    assert filtered.shape == smoothed.shape == (100, 3) and filtered.dtype == np.float32
+    assert np.allclose(filtered[-1], smoothed[-1], atol=1e-5) and not np.allclose(filtered[:-1], smoothed[:-1], atol=1e-2)
+    assert np.allclose(lds.filter(text[:60]), filtered[:60], atol=1e-6)  # knows nothing of what comes later
+    share = np.bincount(text, minlength=4) / len(text)
+    assert lds.cross_entropy(text) < -(share * np.log(share)).sum()
+    A = lds.transition
+    assert A.shape == (3, 3) and not A.flags.writeable and np.abs(np.linalg.eigvals(A)).max() < 1
+    for call in lds.filter, lds.smooth, lds.cross_entropy:
+        with pytest.raises(ValueError, match="found token.* 4"):
+            call([0, 4])
+    with pytest.raises(ValueError, match="without tokens"):
+        lds.cross_entropy([])
     del lds  # arrays own their memory
+    assert np.isfinite(A).all()
     for option, value in [("iterations", -1), ("states", 0), ("lags", 2), ("lags", 1001), ("pseudo_counts", -1.0),
                           ("pseudo_counts", math.nan)]:
         with pytest.raises(ValueError, match=f"^Lds: found {option} = "):
@@ -363,6 +455,10 @@ def test_hidden_markov_model():
     assert posteriors.shape == (400, 2) and np.allclose(posteriors.sum(1), 1)
     assert path.shape == (400,) and all(path[:-1] != path[1:]) and np.array_equal(path, posteriors.argmax(1))
     assert hmm.log_likelihood(text) - 1 < log_probability <= hmm.log_likelihood(text)
+    lasting = isogloss.Hmm(3, 2, stay=0.9)
+    assert (np.diag(lasting.transition) >= 0.9).all() and np.allclose(lasting.transition.sum(1), 1)
+    with pytest.raises(ValueError, match="^hmm: found stay = 2"):
+        isogloss.Hmm(3, 2, stay=2)
     assert hmm.posteriors([]).shape == (0, 2) and hmm.most_probable_path([])[1] == 0
     sample = hmm.sample(50, seed=2)
     assert sum(a != b for a, b in zip(sample, sample[1:])) > 40
