@@ -1,0 +1,115 @@
+"""Updates of a tied language model at equal computing time: trains, resumes, reports.
+
+    python3 updates.py run --program build/release/programs/language_model --folder updates --seeds 1
+    python3 updates.py report        # the table of docs/lab/updates.md from programs/language_model/results/updates.csv
+
+A run is an update, a loss and a seed: 2 x 200 LSTM on the Penn Treebank, tied head, exact gradients, one rate that rises and falls
+once. After an interruption the same call resumes. Lines of the results: update,loss,seed,epoch,core_seconds,valid,test, the test
+perplexity with the last epoch alone.
+"""
+import argparse
+import csv
+import os
+import re
+import subprocess
+import sys
+
+from runs import text_of
+from tables_report import Refused, log_rows, spread, write_between
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = ['update', 'loss', 'seed', 'epoch', 'core_seconds', 'valid', 'test']
+COMMON = '--corpus ptb --preset small --head tied --head-bias --keep 0.9 --precision fp32 --epsilon 0 --threads 1 --schedule one-cycle --warm-up 0.1'
+UPDATES = {  # two epochs; SGD, whose steps are the cheapest, also three, in the time of two of the others
+    'SGD': '--update sgd --rate 1 --epochs 2',
+    'RUOP': '--update ruop --rate 0.001 --epochs 2',
+    'RBPM': '--update rbpm --rate 0.001 --epochs 2',
+    'Muon': '--update muon --rate 0.02 --table-rate 0.006 --epochs 2',
+    'Adam': '--update adam --rate 0.001 --epochs 2',
+    'SGD, longer': '--update sgd --rate 1 --epochs 3',
+}
+LOSSES = {'cross-entropy': 'ce', 'augmented': 'al'}
+
+
+def read(path):
+    """The results by run: epochs in order."""
+    runs = {}
+    if os.path.exists(path):
+        with open(path, newline='', encoding='utf-8') as f:
+            for row in csv.DictReader(f):
+                runs.setdefault((row['update'], row['loss'], int(row['seed'])), []).append(row)
+    return runs
+
+
+def train(o, update, loss, seed):
+    """The lines of a run."""
+    base = os.path.join(o.folder, f"{update.replace(', ', '-')}-{LOSSES[loss]}-{seed}")
+    model = base + '.safetensors'
+    options = [*COMMON.split(), *UPDATES[update].split(), '--loss', LOSSES[loss], '--seed', str(seed)]
+    with open(base + '.out', 'ab') as out:
+        subprocess.run([o.program, 'train', *options, '--model', model, '--log', base + '.csv', '--resume'], stdout=out, stderr=out, check=True)
+    printed = subprocess.run([o.program, 'evaluate', '--model', model, '--text', text_of('ptb', 'test'), '--threads', '1'], capture_output=True,
+                             text=True, check=True).stdout
+    test = re.search(r'^perplexity ([0-9.]+) ', printed, re.M)[1]
+    log = log_rows(base + '.csv')
+    seconds = 0
+    for epoch, valid, used in log:
+        seconds += used
+        yield [update, loss, seed, epoch, f'{seconds:.1f}', f'{valid:.3f}', test if epoch == len(log) else '']
+
+
+def run(o):
+    """The command run."""
+    os.makedirs(o.folder, exist_ok=True)
+    for seed in o.seeds:
+        for loss in LOSSES:
+            for update in UPDATES:
+                if (update, loss, seed) in read(o.results):
+                    continue
+                lines = list(train(o, update, loss, seed))
+                new = not os.path.exists(o.results)
+                with open(o.results, 'a', newline='', encoding='utf-8') as f:
+                    csv.writer(f, lineterminator='\n').writerows([HEADER, *lines] if new else lines)
+                print(*lines[-1], flush=True)
+    return 0
+
+
+def report(o):
+    """The command report: medians over the seeds."""
+    runs = read(o.results)
+    table = ['| loss | update | core-minutes | validation by epoch | test | seeds |', '|---|---|---|---|---|---|']
+    for loss in LOSSES:
+        for update in UPDATES:
+            found = [epochs for key, epochs in runs.items() if key[:2] == (update, loss)]
+            if found:
+                minutes = spread([float(epochs[-1]['core_seconds']) / 60 for epochs in found], '.1f')
+                valid = ', '.join(spread([float(row['valid']) for row in column], '.1f') for column in zip(*found))
+                test = spread([float(epochs[-1]['test']) for epochs in found], '.1f')
+                table.append(f'| {loss} | {update} | {minutes} | {valid} | {test} | {len(found)} |')
+    return write_between(o.page, 'updates.py', '\n'.join(table) + '\n', o.check, f"'{o.results}'")
+
+
+def main():
+    """Commands and their options."""
+    results = os.path.join(HERE, 'results', 'updates.csv')
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest='command', required=True)
+    p = commands.add_parser('run')
+    p.add_argument('--program', required=True)
+    p.add_argument('--folder', default='updates')
+    p.add_argument('--results', default=results)
+    p.add_argument('--seeds', type=int, nargs='+', default=[1])
+    p = commands.add_parser('report')
+    p.add_argument('--results', default=results)
+    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'lab', 'updates.md'))
+    p.add_argument('--check', action='store_true')
+    o = parser.parse_args()
+    try:
+        return {'run': run, 'report': report}[o.command](o)
+    except Refused as e:
+        print(f'updates.py: {e}', file=sys.stderr)
+        return 1
+
+
+if __name__ == '__main__':
+    sys.exit(main())
