@@ -85,7 +85,8 @@ def on_config(config):
     folders = {p.split("/")[1] for p in own if p.startswith("docs/") and p.count("/") > 1} - {"examples", "programs", "lab"}
     folders = [f for f in FOLDERS if f in folders] + sorted(folders - set(FOLDERS))
     components = [{FOLDERS.get(f, f): [p for p in own if p.startswith(f"docs/{f}/")]} for f in folders]
-    notebooks = [s + ".md" for s in sources(root) if s.endswith(".ipynb")]
+    python = (root / "docs/python.md").read_text()  # which has the notebooks in their order
+    notebooks = sorted((s + ".md" for s in sources(root) if s.endswith(".ipynb")), key=lambda p: python.find(pathlib.Path(p).stem))
     examples = [{pathlib.Path(s).name: s + ".md"} for s in sources(root) if s.startswith("examples/")]
     rest = [s + ".md" for s in sources(root) if not s.startswith("examples/") and s + ".md" not in notebooks]
     house = [p for p in PROJECT if p in pages(root)] + [p for p in own if "/" not in p and p != "README.md"]
