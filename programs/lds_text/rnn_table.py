@@ -1,6 +1,6 @@
-"""Perplexities by epoch from logs of `lds_text rnn`, as the table of docs/lds.md.
+"""Perplexities by epoch from logs of `lds_text rnn`, as the table of docs/lab/lds.md.
 
-    python3 rnn_table.py system.csv random1.csv --names "system's start" "random start, seed 1" [--page docs/lds.md]
+    python3 rnn_table.py system.csv random1.csv --names "system's start" "random start, seed 1" [--page docs/lab/lds.md]
 
 Of each log a row of the validation text and one of the test text, which is evaluated where validation has improved; the columns are the first epochs,
 then every second one, and the last. With --page nothing is printed: the status is 1 if the page does not contain the table.

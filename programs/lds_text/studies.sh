@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Studies of docs/lds.md that are too small for a table of their own: bash studies.sh PROGRAM DATA RESULTS em|tags|starts
+# Studies of docs/lab/lds.md that are too small for a table of their own: bash studies.sh PROGRAM DATA RESULTS em|tags|starts
 # PROGRAM is lds_text, DATA has ptb/ and ud-english-ewt/, RESULTS gets CSV files; systems are left in the folder of the call.
 set -euo pipefail
 program=$1 data=$2 results=$3

@@ -29,3 +29,4 @@ endif()
 docs_program(tutorial -vprogram=tutorial docs/tutorial.md
     ${PROJECT_SOURCE_DIR}/docs/surprises.md ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
 docs_program(readme -vprogram=readme README.md ${PROJECT_SOURCE_DIR}/docs/surprises.md ${PROJECT_SOURCE_DIR}/docs/tutorial.md)
+docs_program(lds -vprogram=lds docs/lds.md ${PROJECT_SOURCE_DIR}/examples/data/tinyshakespeare.txt)
