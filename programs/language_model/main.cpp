@@ -33,14 +33,36 @@ CLI::Option* add_value(CLI::App& app, const std::string& name, std::vector<ig::I
     return app.add_option_function<std::string>(name, read, help)->type_name("INT,...")->default_str(now);
 }
 
+/// The headings of `train --help` and their options. Those below the fourth are shown by --help-all.
+const std::vector<std::pair<std::string, std::set<std::string>>> headings = {
+    {"Text", {"train", "valid", "test", "corpus", "level", "min-count"}},
+    {"Model", {"preset", "cell", "layers", "units", "keep"}},
+    {"Training", {"epochs", "patience", "rate", "batch", "seed", "threads"}},
+    {"Files", {"model", "log", "resume", "overwrite", "verbose"}},
+    {"Further on the text", {"max-vocabulary", "train-tokens", "vocabulary"}},
+    {"Further on the model",
+     {"embedding", "depth", "edges", "bound", "head", "head-bias", "unit-rows", "init"}},
+    {"Dropout and penalties",
+     {"keep-input", "keep-between", "keep-state", "keep-output", "keep-words", "keep-weights", "scheme", "ar",
+      "tar"}},
+    {"Loss", {"loss", "gamma", "alpha", "beta", "temperature", "target"}},
+    {"Update", {"update", "clip", "weight-decay", "damping", "floor", "head-rate", "table-rate"}},
+    {"Schedule of the rate", {"schedule", "decay-from", "decay", "warm-up"}},
+    {"Batches", {"bptt", "random-bptt", "shuffle", "shards"}},
+    {"Starting points", {"start", "start-from", "vectors", "freeze"}},
+    {"Further on the training", {"precision", "epsilon", "runaway", "checkpoint-every", "subspace"}}};
+const std::string& heading_of(const std::string& option) {
+    return std::ranges::find_if(headings, [&](const auto& h) { return h.second.contains(option); })->first;
+}
+
 /// Adds every option of the trainer to its command line.
 void add_train(CLI::App& app, lm::Options& o) {
     each_option(
         o, [&]<class V>(const std::string& name, V& value, lm::Kind, const char* help, const auto& choices) {
             if constexpr (std::is_same_v<V, bool>) {
-                app.add_flag("--" + name, value, help);
+                app.add_flag("--" + name, value, help)->group(heading_of(name));
             } else {
-                auto* option = add_value(app, "--" + name, value, help);
+                auto* option = add_value(app, "--" + name, value, help)->group(heading_of(name));
                 if constexpr (!lm::is_optional<V> && !lm::is_list<V> && !std::is_same_v<V, std::string>)
                     option->capture_default_str();
                 if constexpr (std::is_same_v<V, std::string>) {
@@ -125,7 +147,7 @@ int work(int argc, char** argv) {
     lm::ConvertOptions v;
     auto* convert = add(app, "convert", "The same model in a smaller file", v);
 
-    if (const auto end = program::parse(app, argc, argv)) return *end;
+    if (const auto end = program::parse(app, argc, argv, {"Text", "Model", "Training", "Files"})) return *end;
     if (*train) {
         std::set<std::string> named;
         for (const auto* option : train->get_options())

@@ -72,7 +72,7 @@ struct Options {
     ig::Index epochs = 3, patience = 0, checkpoint_every = 500;
     double runaway = 2;
     int threads = 2;
-    bool subspace = false, resume = false, overwrite = false;
+    bool subspace = false, verbose = false, resume = false, overwrite = false;
 };
 
 /// Calls f(name, member, kind, help, choices) for every option; choices are empty if any value is allowed.
@@ -81,8 +81,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     const Choices any;
     f("cell", o.cell, Kind::model, "recurrent cell",
       Choices{"rnn", "lstm", "gru", "rhn", "glnn", "gnn", "leaky"});
-    f("layers", o.layers, Kind::model, "recurrent layers [as many as --units has numbers, 2 for one]", any);
-    f("units", o.units, Kind::model, "units of a layer, or of each from the bottom up: 1150,1150,400", any);
+    f("layers", o.layers, Kind::model, "recurrent layers [as many as --units names, 2 for one]", any);
+    f("units", o.units, Kind::model, "units of a layer, or of each: 1150,1150,400", any);
     f("embedding", o.embedding, Kind::model,
       "width of the word vectors; 0: as many as the last layer has units", any);
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
@@ -186,31 +186,28 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("freeze", o.freeze, Kind::training,
       "keep the word vectors at their start values, those of --vectors, --start or --start-from", any);
 
-    f("train", o.train, Kind::run, "training text; without it the bundled text is split 90 to 10", any);
+    f("train", o.train, Kind::run, "training text; without it the bundled text", any);
     f("valid", o.valid, Kind::run, "validation text", any);
     f("test", o.test, Kind::run, "test text, evaluated at the end", any);
-    f("model", o.model, Kind::run, "where the best model goes; FILE.train beside it holds the training", any);
+    f("model", o.model, Kind::run, "file of the best model; the training is in FILE.train", any);
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
+    f("verbose", o.verbose, Kind::run, "a second line per epoch: rate, gradient, longest vector", any);
     f("subspace", o.subspace, Kind::run,
       "head free: after every epoch, the distance between the column spaces of word vectors and softmax",
       any);
-    f("corpus", o.corpus, Kind::run, "texts under ISOGLOSS_DATA; with --train, only the corpus of a preset",
+    f("corpus", o.corpus, Kind::run, "texts in ISOGLOSS_DATA; with --train, only for a preset",
       Choices{"ptb", "wikitext-2"});
     f("preset", o.preset, Kind::run,
-      "recipe of Inan, Khosravi, Socher 2017 for the corpus; rhn: its highway network, of Zilly et al. 2016; "
-      "awd: that of Merity, Keskar, Socher 2018; fast: half an hour of one core; wide: five core-hours; "
-      "without --corpus and "
-      "--train on the texts of ptb",
+      "a recipe, on --corpus ptb unless texts are given; fast is half an hour of a core",
       Choices{"fast", "small", "medium", "large", "rhn", "awd", "wide"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
-    f("patience", o.patience, Kind::run, "epochs in a row without a new best before it stops; 0: never", any);
+    f("patience", o.patience, Kind::run, "stop after so many epochs without a new best; 0: never", any);
     f("runaway", o.runaway, Kind::run,
       "stop when the validation perplexity is above so many times its best; 0: never", any);
     f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
     f("threads", o.threads, Kind::run, "threads", any);
-    f("resume", o.resume, Kind::run, "continue where FILE.train stopped, with its options", any);
-    f("overwrite", o.overwrite, Kind::run,
-      "start over even if the model, or an unfinished training in FILE.train, is there already", any);
+    f("resume", o.resume, Kind::run, "continue where the training in FILE.train stopped", any);
+    f("overwrite", o.overwrite, Kind::run, "start over even if the model or training is there", any);
 }
 
 template <class V> inline constexpr bool is_optional = false;

@@ -355,16 +355,18 @@ bool Training::finish_epoch(const OnEpoch& on_epoch) {
                   .subspace = subspace_ ? std::optional(subspace_->read().distance) : std::nullopt};
     std::ostringstream out;
     out << "epoch " << row.epoch << "  train " << perplexity_in_words(row.train_perplexity) << "  valid "
-        << perplexity_in_words(row.valid_perplexity) << (better ? "  (best)" : "") << "  rate "
-        << exact(row.rate) << "  " << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds))
-        << " tokens/s  " << clock_time(row.seconds) << "\n        gradient " << fixed(row.gradient_norm, 2)
-        << ", at most " << fixed(row.largest_gradient_norm, 2) << ", " << fixed(100 * row.clipped_share, 0)
-        << " % clipped  longest vector |e|^2 " << fixed(row.largest_row, 1) << " "
-        << ig::in_quotes(row.largest_row_word)
-        << (soft
-                ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) + " nats a token"
-                : "")
-        << (row.subspace ? "  subspace distance " + fixed(*row.subspace, 4) : "");
+        << perplexity_in_words(row.valid_perplexity) << (better ? "  (best)" : "") << "  "
+        << grouped(static_cast<ig::Index>(state_.tokens / state_.seconds)) << " tokens/s  "
+        << clock_time(row.seconds);
+    if (o_.verbose)
+        out << "\n        rate " << exact(row.rate) << "  gradient " << fixed(row.gradient_norm, 2)
+            << ", at most " << fixed(row.largest_gradient_norm, 2) << ", "
+            << fixed(100 * row.clipped_share, 0) << " % clipped  longest vector |e|^2 "
+            << fixed(row.largest_row, 1) << " " << ig::in_quotes(row.largest_row_word)
+            << (soft ? ", tau ln V " + fixed(reach, 1) + "  soft term " + fixed(row.soft_term, 4) +
+                           " nats a token"
+                     : "");
+    if (row.subspace) out << "\n        subspace distance " << fixed(*row.subspace, 4);
     if (ranks_.size() > 1) {
         const double waited = parallel_.waited();
         out << "\n        ranks: " << fixed(waited - waited_, 2) << " s of waiting and sending";

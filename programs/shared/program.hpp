@@ -18,10 +18,12 @@
 #include <isogloss/config.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/utf8.hpp>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -127,9 +129,107 @@ inline std::string wrong_option(const CLI::App& app) {
            (nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
-/// Reads the command line; returns the exit status if that ends the program (--help, --version, errors).
-inline std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+/// The help of a program, in lines of at most 80 columns. Of a command with options in `first`, a list of groups, --help
+/// shows these alone, and --help-all the other groups below them.
+class Help : public CLI::Formatter {
+public:
+    explicit Help(std::vector<std::string> first) : first_(std::move(first)) {}
+
+    /// Whether a command has options that only --help-all shows.
+    bool has_more(const CLI::App& app) const {
+        const auto groups = app.get_groups();
+        return std::ranges::any_of(groups, [this](const auto& g) { return is_first(g); });
+    }
+    std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+        return make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+               options(app, mode) + make_subcommands(app, mode) + make_footer(app);
+    }
+    std::string make_option(const CLI::Option* option, bool positional) const override {
+        std::string type = option->get_type_size() == 0 ? "" : option->get_type_name(), choices;
+        if (const auto colon = type.find(':'); colon != std::string::npos) {
+            choices = type.substr(colon + 1);
+            type.resize(colon);
+            if (choices.starts_with("{")) {
+                for (const char c : choices.substr(1, choices.size() - 2))
+                    type += c == ',' ? ", " : std::string(1, c);
+                choices = ": " + type.substr(colon);
+                type.resize(colon);
+            } else choices = " (" + choices + ")";
+        }
+        const std::string now = option->get_default_str();
+        return row(make_option_name(option, positional) + (type.empty() ? "" : " " + type),
+                   make_option_desc(option) + choices + (now.empty() ? "" : " [" + now + "]") +
+                       (option->get_required() ? "; must be given" : ""));
+    }
+    std::string make_subcommand(const CLI::App* command) const override {
+        return row(command->get_name(), command->get_description());
+    }
+    std::string make_description(const CLI::App* app) const override {
+        return app->get_description().empty() ? "" : wrapped("", app->get_description(), 0);
+    }
+
+private:
+    static constexpr std::size_t columns = 80, left = 26;
+
+    std::string options(const CLI::App* app, CLI::AppFormatMode mode) const {
+        std::vector<std::string> groups;
+        for (const auto& g : app->get_groups())
+            if (!g.empty() && !is_first(g)) groups.push_back(g);
+        const bool more = has_more(*app), brief = more && mode == CLI::AppFormatMode::Normal;
+        if (brief) groups.clear();
+        if (more) groups.insert(groups.begin(), first_.begin(), first_.end());
+        std::string out;
+        for (const auto& group : groups) {
+            std::string lines;
+            for (const CLI::Option* option : app->get_options())
+                if (option->get_group() == group && option->nonpositional() &&
+                    (!app->get_parent() ||
+                     (option != app->get_help_ptr() && option != app->get_help_all_ptr())))
+                    lines += make_option(option, false);
+            if (!lines.empty()) out += "\n" + group + ":\n" + lines;
+        }
+        return out + (brief ? "\n--help-all shows all other options too.\n" : "");
+    }
+    bool is_first(const std::string& group) const { return std::ranges::count(first_, group) > 0; }
+    /// A name, and what it is for beside it; or below, if the name is long.
+    static std::string row(const std::string& name, const std::string& what) {
+        const std::string begin = "  " + name;
+        if (begin.size() + 2 > left) return begin + "\n" + wrapped(std::string(left, ' '), what, left);
+        return wrapped(begin + std::string(left - begin.size(), ' '), what, left);
+    }
+    /// Words after `line`, in lines that begin in this column.
+    static std::string wrapped(std::string line, const std::string& words, std::size_t column) {
+        std::string out;
+        std::istringstream in(words);
+        std::size_t used = line.size();
+        for (std::string word; in >> word;) {
+            const std::size_t width = std::size_t(std::ranges::count_if(
+                word, [](char c) { return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u; }));
+            if (used > column && used + 1 + width > columns) {
+                out += line + "\n";
+                line.assign(column, ' ');
+                used = column;
+            }
+            if (used > column) line += ' ', ++used;
+            line += word;
+            used += width;
+        }
+        return out + line + "\n";
+    }
+
+    std::vector<std::string> first_;
+};
+
+/// Reads the command line; returns the exit status if that ends the program (--help, --version, errors). `first`: the
+/// groups that --help shows, see Help.
+inline std::optional<int> parse(CLI::App& app, int argc, char** argv, std::vector<std::string> first = {}) {
     app.set_version_flag("--version", std::string("isogloss " ISOGLOSS_VERSION ", ") + ig::configuration());
+    const auto help = std::make_shared<Help>(std::move(first));
+    app.formatter(help);
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+        command->formatter(help);
+        if (help->has_more(*command)) command->set_help_all_flag("--help-all", "all options");
+    }
     try {
         if (const std::string wrong = wrong_command(app, argc, argv); !wrong.empty())
             throw CLI::ArgumentMismatch(wrong);

@@ -81,6 +81,28 @@ inline std::string fitted(const std::string& text) {
     return ::isatty(STDOUT_FILENO) == 1 ? fitted(text, terminal_columns()) : text;
 }
 
+/// A bar with what is done, in at most `columns` columns. What does not fit is given up in this order: cells of the bar
+/// down to five, the bar, parts of the note (", " lies between them) but the last, from the right.
+inline std::string bar(const std::string& title, double share, const std::string& done_of_all,
+                       std::string note, std::size_t columns) {
+    const auto width = [&] { return title.size() + 1 + done_of_all.size() + note.size(); };
+    const std::size_t left = columns > width() ? columns - width() : 0;
+    if (left >= 8) {
+        const std::size_t cells = std::min<std::size_t>(20, left - 3);
+        const auto done = static_cast<std::size_t>(static_cast<double>(cells) * std::clamp(share, 0.0, 1.0));
+        return title + " [" + std::string(done, '=') + std::string(cells - done, ' ') + "] " + done_of_all +
+               note;
+    }
+    while (width() > columns) {
+        const auto last = note.rfind(", ");
+        if (last == std::string::npos) break;
+        const auto before = last == 0 ? std::string::npos : note.rfind(", ", last - 1);
+        note.erase(before == std::string::npos ? 0 : before,
+                   before == std::string::npos ? last + 2 : last - before);
+    }
+    return (title + " " + done_of_all + note).substr(0, columns);
+}
+
 /// Shows how much of something is done; see update().
 class Progress {
 public:
@@ -102,12 +124,8 @@ public:
             std::cout << title_ << ": " << done_of_all << note() << std::endl;
             return;
         }
-        const auto cells = static_cast<std::size_t>(20 * std::clamp(share, 0.0, 1.0));
         // A line as wide as the terminal or wider would leave its beginning on the screen at every update.
-        std::cout << "\r\033[K"
-                  << (title_ + " [" + std::string(cells, '=') + std::string(20 - cells, ' ') + "] " +
-                      done_of_all + note())
-                         .substr(0, terminal_columns() - 1)
+        std::cout << "\r\033[K" << bar(title_, share, done_of_all, note(), terminal_columns() - 1)
                   << std::flush;
         drawn_ = true;
     }

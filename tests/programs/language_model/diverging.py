@@ -40,7 +40,7 @@ def in_the_first_validation():
     for rate, valid, epochs, says in [(1e6, "inf", 3, "expected a finite one"), (1e6, "inf", 1, "expected a finite one"),
                                       (100, r"[\d.]+(?:e\+\d+)?", 3, "above 1000 times the 14 types")]:
         done = train("first", *away, "--rate", rate, "--epochs", epochs, "--overwrite", status=3)
-        assert re.search(rf"\nepoch 1  train \S+  valid {valid}  rate ", done.stdout) and "(best)" not in done.stdout, done.stdout
+        assert re.search(rf"\nepoch 1  train \S+  valid {valid}  [\d,]+ tokens/s ", done.stdout) and "(best)" not in done.stdout, done.stdout
         assert f"\nThe training stops after epoch 1 of {epochs}: it has run away. The validation\nperplexity is " in done.stdout, done.stdout
         assert says in done.stdout and "with a lower --rate or with --clip." in done.stdout, done.stdout
         assert "No epoch gave a model to keep: 'first' was not written." in done.stdout and not os.path.exists("first"), done.stdout

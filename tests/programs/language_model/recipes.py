@@ -133,7 +133,7 @@ def diagnostics():
     def row(*arguments):
         if os.path.exists("d.csv"):
             os.remove("d.csv")
-        out = train("d", *TEXTS, "--epochs", 1, "--log", "d.csv", *arguments).stdout
+        out = train("d", *TEXTS, "--epochs", 1, "--log", "d.csv", "--verbose", *arguments).stdout
         (only,) = rows("d.csv")
         values = {key: float(value) for key, value in only.items() if key not in ("run", "largest_row_word") and value}
         return {**values, "word": only["largest_row_word"], "out": out}
@@ -144,7 +144,7 @@ def diagnostics():
     E = tensors("d.train")[0]["E"]
     squares = [sum(x * x for x in floats(E)[8 * i:8 * i + 8]) for i in range(E[1][0])]
     assert abs(max(squares) - al["largest_row"]) < 1e-4 and al["word"] in ("the", "<eos>"), (squares, al)
-    line = re.search(r"\n +gradient ([\d.]+), at most ([\d.]+), (\d+) % clipped  longest vector \|e\|\^2 ([\d.]+) '(\S+)', "
+    line = re.search(r"\n +rate 1  gradient ([\d.]+), at most ([\d.]+), (\d+) % clipped  longest vector \|e\|\^2 ([\d.]+) '(\S+)', "
                      r"tau ln V 52.8  soft term ([\d.]+) nats a token\n", al["out"])
     assert line and abs(float(line.group(1)) - al["gradient_norm"]) < 0.006 and line.group(5) == al["word"], al["out"]
     ce = row("--loss", "ce")

@@ -177,7 +177,19 @@ def usage_errors():
     usage("train", "--model", "m", "--no-such-option", says="no-such-option")
     usage("evaluate", "--model", "model", says="--text")
     for command in ["train", "evaluate", "tune", "sample", "complete", "score", "neighbours", "compare", "convert"]:
-        assert "--model" in run(command, "--help").stdout
+        lines = run(command, "--help").stdout.splitlines()
+        assert any("--model" in line for line in lines) and max(map(len, lines)) <= 80, lines
+
+
+def help_of_train():
+    """--help of train fits a screen; --help-all has every option, each once, and both keep to 80 columns."""
+    brief, whole = run("train", "--help").stdout.splitlines(), run("train", "--help-all").stdout.splitlines()
+    assert len(brief) <= 40 and max(map(len, brief + whole)) <= 80, (len(brief), brief)
+    names = [line.split()[0] for line in whole if line.startswith("  --")]
+    shown = [line.split()[0] for line in brief if line.startswith("  --")]
+    assert len(names) == len(set(names)) > 60 and names[:len(shown)] == shown, names
+    assert {"--train", "--valid", "--epochs", "--model", "--resume", "--verbose"} <= set(shown), shown
+    usage("train", "--trian", "f", "--model", "m", says="'--trian' is not an option; did you mean --train?")
 
 
 def defaults_in_the_help():
@@ -209,3 +221,4 @@ with Folder():
     crafted_options()
     nothing_is_written_over()
     usage_errors()
+    help_of_train()
