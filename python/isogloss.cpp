@@ -302,7 +302,7 @@ nb::list train(const std::filesystem::path& model, const nb::object& on_epoch, c
         if (!known.contains(nb::cast<std::string>(key)))
             throw type_error(
                 "train: '", nb::cast<std::string>(key),
-                "' is not an option; `language_model train --help` lists them, with _ in place of -");
+                "' is not an option; `language_model train --help-all` lists them, with _ in place of -");
     if (o.train.empty() && o.valid.empty() && o.corpus.empty()) {
         if (!o.resume)
             throw value_error("train: found no texts, expected train and valid, or corpus; give them");

@@ -110,9 +110,11 @@ template <class Record> Ending train(Learner& learner, const Options& o, Progres
         seen = learner.foresee(texts.train), chosen = foresee(learner, texts.choice);
         if (chosen.bits < at.bits && !(at.bits < Progress().bits && training_strays()))
             at.bits = chosen.bits, learner.keep();
+        char success[32] = "-";  // nothing counts as one
+        if (!std::isnan(chosen.success)) std::snprintf(success, sizeof success, "%.4f", chosen.success);
         std::fprintf(shown,
-                     "%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %.4f  saturated %.2f  %s\n",
-                     at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, chosen.success,
+                     "%8.1f s  %6lld rounds  training %.5f  choice %.5f  success %s  saturated %.2f  %s\n",
+                     at.seconds, static_cast<long long>(at.rounds), seen.bits, chosen.bits, success,
                      chosen.saturated, learner.state().c_str());
         std::fflush(shown);
         record(seen, chosen);
