@@ -1,6 +1,8 @@
 /// @file main.cpp  The command line of language_model: train, evaluate, tune, sample, complete, score, neighbours,
 /// compare, convert.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cassert>
 #include <charconv>
 
 #include "../shared/program.hpp"
@@ -52,7 +54,10 @@ const std::vector<std::pair<std::string, std::set<std::string>>> headings = {
     {"Starting points", {"start", "start-from", "vectors", "freeze"}},
     {"Further on the training", {"precision", "epsilon", "runaway", "checkpoint-every", "subspace"}}};
 const std::string& heading_of(const std::string& option) {
-    return std::ranges::find_if(headings, [&](const auto& h) { return h.second.contains(option); })->first;
+    const auto found =
+        std::ranges::find_if(headings, [&](const auto& h) { return h.second.contains(option); });
+    assert(found != headings.end());
+    return found->first;
 }
 
 /// Adds every option of the trainer to its command line.

@@ -191,7 +191,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("test", o.test, Kind::run, "test text, evaluated at the end", any);
     f("model", o.model, Kind::run, "file of the best model; the training is in FILE.train", any);
     f("log", o.log, Kind::run, "CSV file with a row per epoch", any);
-    f("verbose", o.verbose, Kind::run, "a second line per epoch: rate, gradient, longest vector", any);
+    f("verbose", o.verbose, Kind::run, "a second line an epoch: rate, norm, longest vector", any);
     f("subspace", o.subspace, Kind::run,
       "head free: after every epoch, the distance between the column spaces of word vectors and softmax",
       any);
@@ -201,7 +201,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
       "a recipe, on --corpus ptb unless texts are given; fast is half an hour of a core",
       Choices{"fast", "small", "medium", "large", "rhn", "awd", "wide"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
-    f("patience", o.patience, Kind::run, "stop after so many epochs without a new best; 0: never", any);
+    f("patience", o.patience, Kind::run, "epochs without a best before it ends; 0: never", any);
     f("runaway", o.runaway, Kind::run,
       "stop when the validation perplexity is above so many times its best; 0: never", any);
     f("checkpoint-every", o.checkpoint_every, Kind::run, "batches between two checkpoints", any);
