@@ -229,8 +229,8 @@ tests_in_python(docs/synthetic_one_setting ../programs/synthetic/table.py --prin
 tests_in_python(docs/taggers ../programs/lds_text/tables.py --check
                 --results ${PROJECT_SOURCE_DIR}/programs/lds_text/results/taggers.csv --page ${PROJECT_SOURCE_DIR}/docs/lab/taggers.md)
 set(logs ${PROJECT_SOURCE_DIR}/programs/lds_text/results/rnn_)
-tests_in_python(docs/rnn_table ../programs/lds_text/rnn_table.py ${logs}system.csv ${logs}random1.csv ${logs}random2.csv ${logs}random3.csv
-                --names "system's start" "random start, seed 1" "seed 2" "seed 3" --page ${PROJECT_SOURCE_DIR}/docs/lab/lds.md)
+tests_in_python(docs/rnn_table ../programs/lds_text/rnn_table.py ${logs}system.csv ${logs}random1.csv
+                --names "system's start" "random start, seed 1" --page ${PROJECT_SOURCE_DIR}/docs/lab/lds.md)
 tests_in_python(docs/recipes ../programs/language_model/recipes.py report --check)
 set(results ${PROJECT_SOURCE_DIR}/programs/language_model/results)
 tests_in_python(docs/compared_rows ../programs/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/lab/language_model_results.md
