@@ -563,6 +563,11 @@ NB_MODULE(isogloss, m) {
             "All weights by name, matrices in the model's own memory as `vectors` is: a dict. 'E' has the "
             "word vectors, 'softmax.W' the rows of a free head.");
 
+    const auto states = [](const char* who, bool future) {
+        return [=](const Lds& self, nb::handle text) {
+            return owned(self.states(tokens_of(who, text), future));
+        };
+    };
     nb::class_<Lds>(m, "Lds",
                     "A linear dynamical system fitted to a text of tokens 0 to types - 1: subspace "
                     "identification, then EM.")
@@ -600,20 +605,12 @@ NB_MODULE(isogloss, m) {
             "words "
             "after a token.",
             nb::sig("def embed(self, text: collections.abc.Sequence[int], future: bool = True)"))
-        .def(
-            "filter",
-            [](const Lds& self, nb::handle text) {
-                return owned(self.states(tokens_of("Lds.filter", text), false));
-            },
-            "text"_a, "Mean states given the words up to each token [tokens, states], float32.",
-            nb::sig("def filter(self, text: collections.abc.Sequence[int])"))
-        .def(
-            "smooth",
-            [](const Lds& self, nb::handle text) {
-                return owned(self.states(tokens_of("Lds.smooth", text), true));
-            },
-            "text"_a, "Mean states given the whole text [tokens, states], float32.",
-            nb::sig("def smooth(self, text: collections.abc.Sequence[int])"))
+        .def("filter", states("Lds.filter", false), "text"_a,
+             "Mean states given the words up to each token [tokens, states], float32.",
+             nb::sig("def filter(self, text: collections.abc.Sequence[int])"))
+        .def("smooth", states("Lds.smooth", true), "text"_a,
+             "Mean states given the whole text [tokens, states], float32.",
+             nb::sig("def smooth(self, text: collections.abc.Sequence[int])"))
         .def(
             "cross_entropy",
             [](const Lds& self, nb::handle text) {

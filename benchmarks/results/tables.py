@@ -22,8 +22,6 @@ FILES = {
 }
 
 
-
-
 def read_page(page, tables):
     lines, out = (ROOT / page).read_text(encoding="utf-8").splitlines(), []
     for start, run in tables.items():

@@ -35,7 +35,8 @@ CLI::Option* add_value(CLI::App& app, const std::string& name, std::vector<ig::I
     return app.add_option_function<std::string>(name, read, help)->type_name("INT,...")->default_str(now);
 }
 
-/// The headings of `train --help` and their options. Those below the fourth are shown by --help-all.
+/// The headings of `train --help` and their options; those below the first few are shown by --help-all.
+constexpr std::size_t in_brief = 4;
 const std::vector<std::pair<std::string, std::set<std::string>>> headings = {
     {"Text", {"train", "valid", "test", "corpus", "level", "min-count"}},
     {"Model", {"preset", "cell", "layers", "units", "keep"}},
@@ -152,7 +153,9 @@ int work(int argc, char** argv) {
     lm::ConvertOptions v;
     auto* convert = add(app, "convert", "The same model in a smaller file", v);
 
-    if (const auto end = program::parse(app, argc, argv, {"Text", "Model", "Training", "Files"})) return *end;
+    std::vector<std::string> first;
+    for (std::size_t i = 0; i < in_brief; ++i) first.push_back(headings[i].first);
+    if (const auto end = program::parse(app, argc, argv, first)) return *end;
     if (*train) {
         std::set<std::string> named;
         for (const auto* option : train->get_options())

@@ -125,7 +125,7 @@ inline void apply_wide(Options& o, const std::string& corpus) {
 ///          paper sets to 0 (section 4): with it validation is lower in every epoch
 ///          (docs/lab/language_model_search.md has both). Small, medium and large sample the gradient
 ///          and compute products in bfloat16 where that is faster: of five trainings of the small network the
-///          medians lie within the spread of exact ones (docs/performance.md); medium and large have not
+///          medians lie within the spread of exact ones (docs/loss/sampled_gradients.md); medium and large have not
 ///          been compared.
 inline void apply_preset(Options& o, const std::string& preset, const std::string& corpus) {
     if (preset == "awd") return apply_awd(o, corpus);
