@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <initializer_list>
 #include <iostream>
 #include <isogloss/config.hpp>
@@ -72,7 +73,7 @@ inline void require_numbers(const CLI::App& app) {
 /// no effect there: "with --resume", "without --text, …".
 inline void without(const CLI::App& app, const std::string& why, std::initializer_list<const char*> options) {
     const std::string command =
-        app.get_parent() ? app.get_name() + ": " : "";  // else the path of the program
+        app.get_parent() ? app.get_name() + ": " : "";  // else the name of the program
     for (const char* option : options)
         if (app.count(option) > 0)
             throw ig::UsageError(ig::message(command, option, " has no effect ", why, "; leave it out"));
@@ -226,6 +227,7 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv, std::vecto
     app.set_version_flag("--version", std::string("isogloss " ISOGLOSS_VERSION ", ") + ig::configuration());
     const auto help = std::make_shared<Help>(std::move(first));
     app.formatter(help);
+    app.name(std::filesystem::path(argv[0]).filename().string());  // a long path would not fit a line of --help
     for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
         command->formatter(help);
         if (help->has_more(*command)) command->set_help_all_flag("--help-all", "all options");
