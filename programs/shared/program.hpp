@@ -227,7 +227,8 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv, std::vecto
     app.set_version_flag("--version", std::string("isogloss " ISOGLOSS_VERSION ", ") + ig::configuration());
     const auto help = std::make_shared<Help>(std::move(first));
     app.formatter(help);
-    app.name(std::filesystem::path(argv[0]).filename().string());  // a long path would not fit a line of --help
+    app.name(
+        std::filesystem::path(argv[0]).filename().string());  // a long path would not fit a line of --help
     for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
         command->formatter(help);
         if (help->has_more(*command)) command->set_help_all_flag("--help-all", "all options");
