@@ -31,7 +31,7 @@ inline std::atomic<int>& thread_count() {
 }
 }  // namespace detail
 
-/// Threads used by the library's passes, 1 unless set.
+/// Threads used by the library's passes: 1 unless set by threads(n); OMP_NUM_THREADS does not set it.
 inline int threads() { return detail::thread_count().load(std::memory_order_relaxed); }
 
 /// Largest number of threads that can be set.
@@ -39,7 +39,8 @@ inline constexpr int most_threads = 1024;
 
 /// Sets the number of threads for all later passes of this process, 1 ≤ n ≤ most_threads. Without OpenMP at
 /// compile time every pass runs on one thread whatever n is. On processors of one kind, whatever the number of their
-/// cores, results are bitwise the same for the same n; another n may change the order of a few sums.
+/// cores, results are bitwise the same for the same n; another n may change the order of a few sums. A child of fork()
+/// has none of its parent's threads, and its first pass may never end: let it begin with threads(1).
 ///
 /// Throws UsageError for any other n.
 inline void threads(int n) {

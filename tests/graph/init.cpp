@@ -33,7 +33,8 @@ TEMPLATE_TEST_CASE("Start values have the range, spread and layout they say", "[
     CHECK((b(0, 0) == 0 && b(0, 1) == 0 && b(0, 2) == -2 && b(0, 3) == -2 && b(0, 4) == 1 && b(0, 5) == 1));
     REQUIRE_THROWS_AS(per_block({}), UsageError);
     for (const Index columns : {4, 2})
-        REQUIRE_THROWS_AS(g.weight("c", 1, columns, per_block({1, 2, 3})), UsageError);
+        REQUIRE_THROWS_MATCHES(g.weight("c", 1, columns, per_block({1, 2, 3})), UsageError,
+                               says("3 values", "give one per gate"));
     REQUIRE_THROWS_AS(uniform(-1), UsageError);
     REQUIRE_THROWS_AS(normal(-1), UsageError);
     REQUIRE_THROWS_MATCHES(g.weight("none", 2, 2, Init{}), UsageError, says("'none'"));

@@ -221,7 +221,8 @@ TEMPLATE_TEST_CASE("What does not fit is refused, and nothing is read", "[io][to
 
     Graph<T> held({}), owner({});
     held.weight("E", 7, 3, uniform(0.1), {.unit_rows = true});
-    CHECK_THROWS_MATCHES(read(held, layers[0]), UsageError, says("rows of 'E' are held at norm 1"));
+    CHECK_THROWS_MATCHES(read(held, layers[0]), UsageError,
+                         says("rows of 'E' are held at norm 1", "make it without unit_rows"));
     owner.weight("E", 7, 3, uniform(0.1));
     Graph<T> guest({}, owner.shared_weights());
     guest.weight("E", 7, 3, uniform(0.1));

@@ -177,5 +177,5 @@ TEST_CASE("Transposed weights have no metric", "[node][transposed][riemannian]")
     const auto E = g.weight("E", 3, 2, constant(0)), W = g.weight("W", 2, 3, constant(0));
     g.add<TiedSoftmax>("head", {}, g.input("h", 3), E, W);
     CHECK_THROWS_MATCHES((Riemannian<double>(g, "W", {})), UsageError,
-                         says("'head.projected'", "transposed"));
+                         says("'head.projected'", "transposed", "train them by another update"));
 }

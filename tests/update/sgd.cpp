@@ -185,7 +185,8 @@ TEST_CASE("Averaging is triggered when validation stops improving, and averages 
     step(1);                   // w = -3
     asgd.swap();
     CHECK(b.value()[0] == Approx(-2));
-    REQUIRE_THROWS_MATCHES(asgd.step(), UsageError, says("averaged sgd", "end that first"));
+    REQUIRE_THROWS_MATCHES(asgd.step(), UsageError,
+                           says("averaged sgd", "first end its scope, swap() or restore()"));
     asgd.swap();
     CHECK(b.value()[0] == Approx(-3));
     REQUIRE_THROWS_AS(asgd.observe(std::numeric_limits<double>::quiet_NaN()), NumericError);

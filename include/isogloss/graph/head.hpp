@@ -89,8 +89,8 @@ template <class T> template <class Finish> void Head<T>::rows(std::string_view w
                      Precision::full, store_[head_.table].packed_transpose);
     for (Index r = 0; r < out.rows; ++r)
         if (std::isnan(finish(out.row(r))))
-            throw NumericError(who, ": the logits of '", head_.name, "' are not finite at row ", first + r,
-                               ". ", runner_.blame().not_finite_before("Return to smaller weights."));
+            throw NumericError(who, ": logits of '", head_.name, "' are not finite at row ", first + r, ". ",
+                               runner_.blame().not_finite_before("Shrink weights or raise the temperature."));
 }
 
 }}}  // namespace isogloss::graph

@@ -49,7 +49,7 @@ inline Init per_block(Array<double> values) {
     if (values.empty()) throw UsageError("per_block: found no values");
     return [values = std::move(values)](const Random&, Index, Index cols, Index, Index j) {
         if (cols % std::ssize(values) != 0)
-            throw UsageError("per_block: found ", values.size(), " values for ", cols, " columns");
+            throw UsageError("per_block: ", values.size(), " values, ", cols, " columns; give one per gate");
         return values[j * std::ssize(values) / cols];
     };
 }

@@ -26,7 +26,7 @@ struct GraphOptions {
         Precision::full;  ///< of the matrix products of training passes; bf16 for float only
     double epsilon =
         0;  ///< ε, 0 ≤ ε < 1: entries of dl/dz below it are sampled in training passes, without bias,
-            ///< see FusedSoftmax; 0: all are computed
+            ///< see FusedSoftmax; 0: all are computed. 1/256 is good for thousands of words
     bool gradients =
         true;  ///< false: a graph for evaluation only, without memory for gradients, adjoints and masks.
                ///< training() stays false, backward is refused; precision and epsilon have no effect, but

@@ -46,7 +46,7 @@ void require_unlent(const Records& parameters, std::string_view who, bool writes
     const auto check = [&](const auto& p) {
         if (writes ? !p.loan->owner.empty() : !p.loan->may_stay)
             throw UsageError(who, ": the weight '", p.name, "' is lent to the ", p.loan->owner,
-                             "; end that first");
+                             "; first end its scope, swap() or restore()");
     };
     for (const auto& p : parameters) {
         if constexpr (requires { p->loan; }) check(*p);

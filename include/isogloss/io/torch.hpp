@@ -135,7 +135,7 @@ template <class T> [[nodiscard]] std::vector<std::string> read_torch(const Safet
             Parameter<T>& p = g.parameter(part.parameter);
             if (p.unit_rows)
                 throw UsageError("read_torch: rows of '", p.name,
-                                 "' are held at norm 1, unlike those of PyTorch");
+                                 "' are held at norm 1, unlike PyTorch's; make it without unit_rows");
             auto values = detail::torch_values(file, p, part);
             const auto [before, added] = read.try_emplace(&p, values);
             if (!added && before->second != values)

@@ -213,7 +213,8 @@ private:
 ///
 /// Errors   FileError, naming file and word: a first line that is not two numbers or announces more than the file can hold,
 ///          another number of words or values than announced, a value that is not finite or overflows a float, an empty
-///          word, a duplicate word, a word of more than 65,536 or a line of more than 2²⁸ bytes.
+///          word, a duplicate word, a word of more than 65,536 or a line of more than 2²⁸ bytes. What cannot be noticed:
+///          text that was cut within its last number, and GloVe text that was cut between words.
 inline WordVectors read_word_vectors(const std::filesystem::path& path, WordVectorFormat format) {
     return detail::WordVectorReader(path).read(format);
 }

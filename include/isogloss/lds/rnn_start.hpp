@@ -23,7 +23,9 @@ struct RnnStart {
     std::string output_bias = "softmax.b";  ///< [1, V]; "": none
     double rms = 0.1;  ///< root mean square of each unit at the start, > 0; tanh is linear near 0
     double gain = 1;   ///< scale of the output matrix, ≥ 0, with a tied head > 0
-    double power = 1;  ///< exponent of the whitening in the output matrix, 0 … 1
+    /// Exponent of the whitening in the output matrix, 0 … 1. For a text take 0: with 1 the network starts as the
+    /// system, which gives rare words logits of 1/μ and so a useless prediction.
+    double power = 1;
     Activation activation = Activation::tanh;  ///< of the Rnn: tanh, identity or logistic
 };
 
@@ -91,8 +93,8 @@ std::vector<std::pair<std::string, TallMatrix<T>>> rnn_values(const Lds<U>& syst
 ///
 /// softmax(log μ + z) = μ + (diag μ - μμᵀ) z + …, so with gain and power 1 the network predicts to first order
 /// what the system does, μ + W⁻¹CA x̂_t. This holds only for small z. In a real text the system multiplies the
-/// probability of a word that is certain to follow by 1/μ_i, and so z would be 1/μ_i too: choose a smaller
-/// gain, or less whitening, by the perplexity before training. The states are first transformed to the basis
+/// probability of a word that is certain to follow by 1/μ_i, and so z would be 1/μ_i too: take power 0, and choose
+/// the gain by the perplexity before training. The states are first transformed to the basis
 /// in which E[x̂x̂ᵀ] = I, so that `rms` holds for every unit: s = rms. Words with μ_i = 0 get the smallest bias
 /// of the other words.
 ///
@@ -108,9 +110,10 @@ std::vector<std::pair<std::string, TallMatrix<T>>> rnn_values(const Lds<U>& syst
 /// Gradients of the parameters set are cleared.
 ///
 /// Errors   UsageError: a parameter that is missing, named twice or of another shape; a table with unit_rows, a graph on
-///          shared weights; options out of range, relu; covariances or a steady state of another number of states. NumericError: covariances that are not finite, or without an eigenvalue
-///          above 0 once those of the steady state are subtracted; values that are not finite in the type of the
-///          graph, as with an rms of 1e300. Nothing is written then.
+///          shared weights; options out of range, relu; covariances or a steady state of another number of states.
+///          NumericError: covariances that are not finite, or without an eigenvalue above 0 once those of the steady
+///          state are subtracted; values that are not finite in the type of the graph, as with an rms of 1e300. Nothing
+///          is written then.
 /// Source   Belanger, Kakade 2015, section 6, eqs. (18)-(19).  Departures: A in the output matrix, the
 ///          basis, tanh unless told otherwise; the paper's C is power 0, its function the logistic one.
 template <class T, class U> void start_rnn(Graph<T>& g, const Lds<U>& system, const SteadyState& steady,

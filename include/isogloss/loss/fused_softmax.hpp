@@ -387,7 +387,7 @@ private:
             });
             rows += double(set->z.rows);
         }
-        // The share of entries up to which sampling pays was measured (docs/performance.md).
+        // The share of entries up to which sampling pays was measured (docs/loss/sampled_gradients.md).
         const double share = p.precision() == Precision::bf16 ? 1. / 32 : 1. / 8,
                      V = double(logits_.vocabulary);
         if (!(expected < std::min(share * V, V / 2 - kernel::sample_lanes) * rows)) return false;

@@ -12,7 +12,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///
 /// Options  weights  w_k, one finite number for each loss, default all 1
 /// Errors   another number of weights; one that is not finite
-/// The number of predicted positions is the largest of the parts; there is no loss per position.
+/// The number of predicted positions is the largest of the parts. It has no cross-entropy and no loss per position: for
+/// a perplexity ask a part, as in g.result(l_k).cross_entropy().
 template <class T> struct TotalLoss {
     struct Options {
         std::vector<double> weights = {};

@@ -112,7 +112,7 @@ template <class T, bool leak, bool gated> struct SparseRecurrent {
     Tokens x;
     std::optional<Units<T>> rows;  // of transition weights, or of biases if not gated, for a sequence
     Weight<T> tau, rho, start;
-    Seq<T> V, a, started;
+    Seq<T> V, a, started;  // started: 1 from the first step after a reset, before which V is `start`
 
     Seq<T> setup(Setup<T>& s, Tokens symbols) {
         x = symbols;

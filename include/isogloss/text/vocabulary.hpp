@@ -32,13 +32,15 @@ enum class Level {
 
 /// How a vocabulary is built.
 struct VocabularyOptions {
-    Level level = Level::word;   ///< words or characters
-    std::int64_t min_count = 1;  ///< types that occur fewer times are dropped; ≥ 1 (1: none)
-    Index max_size = 0;          ///< most types kept, `unk` and `eos` included; 0: no limit
-    bool eos_per_line = true;    ///< each line end is a token
-    std::string unk = "<unk>";   ///< type of everything dropped or never seen; "": none
-    bool add_unk = true;         ///< include `unk` even if nothing is dropped and the text lacks it
-    std::string eos = {};        ///< type of a line end; "": "<eos>" for words, "\n" for characters
+    Level level = Level::word;  ///< words or characters
+    /// Types that occur fewer times are dropped, ≥ 1. 1 drops none, so that a text of your own has no example of `unk`;
+    /// with 2 it has.
+    std::int64_t min_count = 1;
+    Index max_size = 0;         ///< most types kept, `unk` and `eos` included; 0: no limit
+    bool eos_per_line = true;   ///< each line end is a token
+    std::string unk = "<unk>";  ///< type of everything dropped or never seen; "": none
+    bool add_unk = true;        ///< include `unk` even if nothing is dropped and the text lacks it
+    std::string eos = {};       ///< type of a line end; "": "<eos>" for words, "\n" for characters
     Index max_line_bytes = Index{1} << 24;  ///< longest line accepted, bytes ≥ 1 (16 MiB)
 };
 

@@ -29,8 +29,9 @@ struct AdamOptions {
 ///     m ← β₁ m + (1 - β₁) g;   s ← β₂ s + (1 - β₂) g²
 ///     w ← w - η ( m / (1 - β₁ᵏ) / (√(s / (1 - β₂ᵏ)) + ε) + λ w )
 ///
-/// with g divided and clipped as in Sgd, and k the number of steps of each weight, without those in which it was frozen. Rows of a table that were not looked up have g = 0 and still move
-/// by their momentum, so every step visits the whole group.
+/// with g divided and clipped as in Sgd, and k the number of steps of each weight, without those in which it was frozen.
+/// Rows of a table that were not looked up have g = 0 and still move by their momentum, so every step visits the whole
+/// group.
 /// A square beyond the range of T (g from 1.3e19 in float) counts as the largest number, which decays like any other.
 /// Errors   UsageError: options out of range, and as Rule::begin_step. NumericError, with nothing changed: a gradient that
 ///          is not finite, a weight that would become infinite, a row held at norm 1 that would lose its direction

@@ -31,8 +31,8 @@ struct WeightDropOptions {
 /// With distributed::DataParallel a Dropped surrounds gradients(), not the pass: within it each rank, and each of its
 /// shards, would draw masks of its own.
 ///
-/// The weights are lent meanwhile (Lease): updates and checkpoints refuse them; step and evaluate afterwards. With an update by a metric only the gradient is masked, not the metric, which may
-/// move dropped entries.
+/// The weights are lent meanwhile (Lease): updates and checkpoints refuse them; step and evaluate afterwards. With an
+/// update by a metric only the gradient is masked, not the metric, which may move dropped entries.
 ///
 /// Memory   one copy of the group's weights, and a byte per weight
 /// Errors   UsageError: options out of range; an empty group; a weight with rows held at norm 1, or lent to another

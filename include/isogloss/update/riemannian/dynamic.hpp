@@ -10,7 +10,9 @@
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// Options of RiemannianDynamic.
+/// Options of RiemannianDynamic. The metric is a mean of squares, not its root, so `rate` is of another order than that
+/// of DynamicRule::rms, and a rate a few times too large does harm at once: choose it on a validation text, around the
+/// default, which is for segments of 5 steps.
 struct RiemannianDynamicOptions {
     double rate = 1e-5;  ///< η ≥ 0, of the weights and biases that have a metric
     double damping = 1;  ///< > 0, times the mean diagonal of a unit's metric, added to its diagonal

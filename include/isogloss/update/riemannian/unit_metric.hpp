@@ -36,8 +36,8 @@ public:
             auto& input = inputs_.emplace_back(Input{s, std::size_t(place), {}, {}});
             const Index of_weight = group[input.place].rows;
             if (s.tokens.id >= 0 || s.transposed)
-                throw UsageError("riemannian: units '", units.name,
-                                 "' have weights chosen by a token, or transposed, and no metric");
+                throw UsageError("riemannian: '", units.name,
+                                 "' has weights by token, or transposed; train them by another update");
             this->take_sums(name("square", k), input.square, of_weight, n);
             if (form != MetricForm::diagonal) this->take_sums(name("cross", k), input.cross, of_weight, n);
         }
