@@ -221,7 +221,7 @@ tests_in_python(docs/tables ../programs/language_model/tables.py report --check)
 tests_in_python(docs/trials ../programs/language_model/tables.py trials --check)
 tests_in_python(docs/precision_table ../programs/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/loss/sampled_gradients.md
                 --results ${PROJECT_SOURCE_DIR}/programs/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/programs/language_model/results/sampled.csv)
-tests_in_python(docs/benchmark_results ../benchmarks/results/tables.py)
+tests_in_python(docs/benchmark_results ../benchmarks/results/tables.py --check)
 tests_in_python(docs/synthetic_table ../programs/synthetic/table.py --print-only --check --parts minibatch --seconds 30
                 --results ${PROJECT_SOURCE_DIR}/programs/synthetic/results/minibatch.csv --page ${PROJECT_SOURCE_DIR}/docs/lab/synthetic_table.md)
 tests_in_python(docs/synthetic_one_setting ../programs/synthetic/table.py --print-only --check --parts "one setting" --seconds 6

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs isogloss and its peers in turn and compares their times.
 
-    compare.py BUILD [--torch [NAME=]PYTHON]... [--threads 1] [--rounds 5] [--rows REGEX] [--json FILE] [--check]
-                     [--coretype NAME]
+    compare.py BUILD [--torch [NAME=]PYTHON]... [--threads 1] [--rounds 5] [--rows REGEX] [--csv FILE] [--json FILE]
+                     [--check] [--coretype NAME]
 
 BUILD is the folder of the benchmark programs (build/release/benchmarks). PYTHON is an interpreter with PyTorch, for
 instance that of a virtual environment; the distribution's is found automatically. Every peer is a process that lives for
 the whole run; they alternate round by round, so that all run under the same conditions. A figure is the median over the
 rounds; a ratio is the peer's time over ours: above 1 we are faster. A library counts at its best setting: of those in float
-against our Precision::full, of all against our Precision::automatic, without and with sampled gradients. --coretype is for
+against our Precision::full, of all against our Precision::automatic, without and with sampled gradients. --csv writes
+the numbers of docs/performance.md (benchmarks/results/tables.py), --json everything. --coretype is for
 a processor that OpenBLAS is too old to know (ours then warns of Prescott kernels): the nearest one that it knows. See README.md.
 """
 import argparse
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-from inputs import require_place
+from inputs import require_place, write_csv
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOSSES = ("ce", "al", "al_held")
@@ -161,6 +162,40 @@ def best_of(library, everyone, times):
     return best
 
 
+def kind_and_version(library):
+    """("PyTorch", [2, 15, 0]) of torch-2.15.0; other names are their own kind."""
+    kind, _, version = library.partition("-")
+    return {"torch": "PyTorch", "onednn": "oneDNN"}.get(kind, library), [int(part) for part in re.findall("[0-9]+", version)]
+
+
+def numbers(table):
+    """What --csv writes: our milliseconds and, of each library, its ratios; of other than the newest version in tables of their own."""
+    newest = {}
+    for library in sorted({library for of in table.values() for library in of["best"]}, key=kind_and_version):
+        newest[kind_and_version(library)[0]] = library
+    losses = {"ce": "cross-entropy", "al": "augmented loss", "al_held": "augmented loss, target held"}
+    for row, of in table.items():
+        kind, loss, n, V, *_ = row.split("/")
+        title = "one LSTM layer" if kind == "lstm" else "step or head | size"
+        label = ("" if kind == "lstm" else f"{kind}, {losses[loss]} | ") + (f"{int(V):,} words" if kind == "head" else f"width {n}")
+        for setting, name in ("full", "float"), ("automatic", "bf16"), ("sampled", "sampled"):
+            if (seconds := of["seconds"].get(f"isogloss/{setting}")) is not None:
+                yield title, label, f"ours, {name}: ms", f"{1e3 * seconds:.1f}"
+        for library, best in of["best"].items():
+            name = kind_and_version(library)[0]
+            for column, says in ("float", "float"), ("any", "bf16 allowed"), ("sampled", "ours sampled"):
+                if column in best:
+                    yield title if newest[name] == library else f"{title}, {library}", label, f"{name}, {says}", f"{best[column]['ratio']:.2f}"
+
+
+def versions(libraries, about):
+    """Those of the libraries, the newest first, and of what isogloss was built with."""
+    of_ours = dict(line.split(": ", 1) for line in about if ": " in line)
+    named = sorted((*kind_and_version(library), library) for library in libraries)
+    return ", ".join([" ".join([kind, ".".join(map(str, version))]) for kind, version, _ in reversed(named)] +
+                     [of_ours[name] for name in ("blas", "compiler") if name in of_ours])
+
+
 def keep_to(threads):
     """Confines this process, and with it all sides, to as many processors as there are threads, of different cores if possible.
 
@@ -184,11 +219,13 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", default="")
-    parser.add_argument("--json")
+    parser.add_argument("--csv", help="write the numbers of the page to this file, such as benchmarks/results/peers_zen4.csv")
+    parser.add_argument("--json", help="write all that was measured to this file")
     parser.add_argument("--coretype", metavar="NAME",
                         help="OPENBLAS_CORETYPE of all sides, for a processor that OpenBLAS does not know")
     parser.add_argument("--check", action="store_true", help="only whether all sides compute the same losses")
     options = parser.parse_args()
+    require_place(options.csv)
     require_place(options.json)
     try:
         wanted = re.compile(options.rows)
@@ -252,6 +289,8 @@ def main():
             table[row]["MiB"] = sizes
     if options.check and not failed:
         print("all sides compute the same losses")
+    if options.csv and not failed:
+        write_csv(options.csv, numbers(table), options.threads, versions(libraries, about["isogloss/full"]))
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"threads": options.threads, "rounds": options.rounds, "about": about, "rows": table}, file, indent=1)

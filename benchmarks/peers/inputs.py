@@ -1,6 +1,9 @@
-"""What the scripts of this folder require before they measure."""
+"""What the scripts of this folder require before they measure, and how they write down what they found."""
 import argparse
+import csv
+import datetime
 import os
+import shlex
 import sys
 
 SCRIPT = os.path.basename(sys.argv[0])
@@ -53,3 +56,23 @@ def ask(program, least, line=""):
         sys.exit(f"{SCRIPT}: found {len(words)} words in the answer of {name}, expected at least {least}; it ended with status {program.wait()}. "
                  "What it said is above")
     return words
+
+
+def processor():
+    """Vendor, family, model and name of the processor, as benchmarks/machine.hpp has them."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            of = dict(map(str.strip, line.split(":", 1)) for line in f if ":" in line)
+        return "{vendor_id} family {cpu family} model {model}, {model name}".format_map(of)
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def write_csv(path, numbers, threads, versions):
+    """Numbers, each (table, row, column, value), for benchmarks/results: with where, of what, when and by which call they were measured."""
+    about = [f"{processor()}, {threads} thread{'s' * (threads > 1)}", versions, datetime.date.today().isoformat(),
+             f"python3 benchmarks/peers/{SCRIPT} {shlex.join(sys.argv[1:])}"]
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["table", "row", "column", "value", "processor", "versions", "date", "command"])
+        writer.writerows([*number, *about] for number in numbers)

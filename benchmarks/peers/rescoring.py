@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hypotheses per second of isogloss and onnxruntime, with the same weights and one thread each.
 
-    rescoring.py BUILD [--rounds 5] [--lists 2] [--shapes 2x650x10000,3x2048x500] [--weights plain,full,int8] [--json FILE]
+    rescoring.py BUILD [--rounds 5] [--lists 2] [--shapes 2x650x10000,3x2048x500] [--weights plain,full,int8] [--csv FILE] [--json FILE]
 
 Needs: pip install numpy onnx onnxruntime safetensors
 
@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 
-from inputs import ask, at_least, lacks_module, require_place, require_programs
+from inputs import ask, at_least, lacks_module, require_place, require_programs, write_csv
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 try:
@@ -126,6 +126,19 @@ def measure(build, shape, kind, rounds, count, weights):
             for i, one in enumerate(weights)]
 
 
+def numbers(rows):
+    """What --csv writes: ours over the batches of onnxruntime as on docs/inference.md, and hypotheses a second."""
+    differences = []
+    for r in rows:
+        column = f"{' × '.join(f'{int(n):,}' for n in r['shape'].split('x'))}, {r['lists']}"
+        weights = "plain" if r["weights"] == "plain" else f"packed, {r['weights']}"
+        yield "ours ÷ onnxruntime", weights, column, f"{r['ratio to batch']:.2f}"
+        yield "hypotheses a second", weights, column, f"{r['isogloss']:.1f}"
+        if r["weights"] == "int8":
+            differences.append(("ours ÷ onnxruntime", "largest difference of int8, nats a token", column, f"{r['difference']:.0e}".replace("e-0", "e-")))
+    yield from differences
+
+
 def shapes(text):
     if not re.fullmatch(r"([1-9][0-9]*x){2}[1-9][0-9]*(,([1-9][0-9]*x){2}[1-9][0-9]*)*", text):
         raise argparse.ArgumentTypeError(f"found '{text}', expected layers x units x vocabulary, such as 2x650x10000, with commas between")
@@ -146,9 +159,11 @@ def main():
     parser.add_argument("--lists", type=at_least(1), default=2, help="n-best lists of each kind")
     parser.add_argument("--shapes", type=shapes, default="2x650x10000,3x2048x500", help="layers x units x vocabulary, with commas between")
     parser.add_argument("--weights", type=kinds_of_weights, default="plain,full,int8", help="how isogloss holds them: plain, or packed as full, bf16 or int8")
+    parser.add_argument("--csv", help="write the numbers of the page to this file, such as benchmarks/results/onnxruntime_cascade_lake.csv")
     parser.add_argument("--json", help="write all figures to this file")
     o = parser.parse_args()
     require_programs(os.path.join(o.build, "peer_rescoring"))
+    require_place(o.csv)
     require_place(o.json)
     print(f"onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}")
     print("| model | lists | read / tokens | weights | isogloss | onnxruntime, batch | ratio | one by one | ratio | difference a token |\n"
@@ -161,6 +176,8 @@ def main():
                 print(f"| {shape} | {kind} | {r['positions']} / {r['tokens']} | {r['weights']} | {r['isogloss']:.1f} | "
                       f"{r['onnxruntime batch']:.1f} | {r['ratio to batch']:.2f} | {r['onnxruntime one by one']:.1f} | "
                       f"{r['ratio to one by one']:.2f} | {r['difference']:.1e} |", flush=True)
+    if o.csv:
+        write_csv(o.csv, numbers(rows), 1, f"onnxruntime {onnxruntime.__version__}, onnx {onnx.__version__}")
     if o.json:
         with open(o.json, "w") as file:
             json.dump(rows, file, indent=1)

@@ -119,6 +119,11 @@ def missing():
     stand_in("build/benchmarks/peer_rescoring", "")
     assert "found no program 'build/peer_rescoring'" in ends(module, "build")
     assert "found no folder for 'none/figures.json'" in ends(module, "build/benchmarks", "--json", "none/figures.json")
+    assert "found no folder for 'none/figures.csv'" in ends(module, "build/benchmarks", "--csv", "none/figures.csv")
+    row = {"shape": "2x650x500", "lists": "alike", "weights": "int8", "isogloss": 100.04, "ratio to batch": 2, "difference": 3e-5}
+    assert list(module.numbers([row])) == [("ours ÷ onnxruntime", "packed, int8", "2 × 650 × 500, alike", "2.00"),
+                                           ("hypotheses a second", "packed, int8", "2 × 650 × 500, alike", "100.0"),
+                                           ("ours ÷ onnxruntime", "largest difference of int8, nats a token", "2 × 650 × 500, alike", "3e-5")]
     assert ends(module, "build/benchmarks") == "it measures"
     for name in ("distributed_cost.py",), ("peers", "cooccur.py"):
         module = script(*name)
