@@ -4,8 +4,8 @@
 
 Rows named "growing" begin with an eighth of the text, which doubles three times, and use conjugate directions.
 Runs in the results file are not repeated; calls with other seeds or seconds may add to the same file. At the end the
-tables are printed from its rows of these seconds as Markdown: mean, standard deviation and median over the seeds; a page
-(--page) has one number a cell. For compressors the figure is what the validation text adds to the compressed training text.
+tables are printed from its rows of these seconds as Markdown, or written to a page (--page), with one number a cell; all else
+is in the results file. For compressors the figure is what the validation text adds to the compressed training text.
 """
 import argparse
 import bz2
@@ -337,24 +337,19 @@ def main():
             raise SystemExit(f"table.py: '{o.results}' has no run of {o.seconds:g} seconds and these seeds to make '{o.page}' of; change --seconds")
         ends = '' if all(map(ended, shown.values())) else EARLIER
         made = text.format(seconds=o.seconds, ends=ends, **counts(shown, methods),
-                           table=page_table(known, tasks, [*methods, *(COMPRESSORS if text is PAGE else ()), SOURCE]))
+                           table=table(known, tasks, [*methods, *(COMPRESSORS if text is PAGE else ()), SOURCE]))
         if o.check:
             if old != made:
                 raise SystemExit(f"table.py: '{o.page}' is not made from '{o.results}'. Run it without --check, with --print-only")
             return
         replace(o.page, made)
         return
-    if any(map(wanted, [*TASKS, LONG])):
-        print(table(known, TASKS, [LONG, *METHODS]))
-    if wanted('curve'):
-        print(table(known, CURVE, CURVE_METHODS))
-    if wanted(ONE):
-        print(table(known, TASKS, [*ONE_METHODS, SOURCE], median=True))
-    if wanted(STEPS):
-        print(table(known, SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE], median=True))
-    for part, methods in {**FAR, HIDDEN: {**HIDDEN_METHODS, SOURCE: ''}, CHARS: CHARS_METHODS}.items():
-        if wanted(part):
-            print(table(known, [part], methods, median=True))
+    parts = [([*TASKS, LONG], TASKS, [LONG, *METHODS], statistics.mean), (['curve'], CURVE, CURVE_METHODS),
+             ([ONE], TASKS, [*ONE_METHODS, SOURCE]), ([STEPS], SOURCES, [*STEPS_METHODS, *COMPRESSORS, SOURCE]),
+             *(([part], [part], methods) for part, methods in {**FAR, HIDDEN: [*HIDDEN_METHODS, SOURCE], CHARS: CHARS_METHODS}.items())]
+    for names, *what in parts:
+        if any(map(wanted, names)):
+            show(known, *what)
 
 
 # What --page writes.
@@ -456,8 +451,9 @@ def counts(known, methods):
             'back': sum(int(row.get('returns') or 0) > 0 for row in trained)}
 
 
-def page_table(known, tasks, methods):
-    """Markdown with one number a cell: the median of how many times the bits of the source; the mean share of successes where these are 0."""
+def table(known, tasks, methods, middle=statistics.median):
+    """Markdown with one number a cell: how many times the bits of the source, bits where that is not known, the mean share of
+    successes where its bits are 0 and for distant xor."""
     tasks = [task for task in tasks if any((task, method) == key[:2] for key in known for method in methods if method != SOURCE)]
     lines = ['| | ' + ' | '.join(tasks) + ' |', '|---|' + '---|' * len(tasks)]
     for method in methods:
@@ -469,50 +465,23 @@ def page_table(known, tasks, methods):
             success = [float(row['success']) for row in rows.values() if row['success'] not in ('', 'nan')]
             if not rows:
                 cells.append('–')
-            elif not times and own and success:
+            elif success and not times and (own or task in CURVE):
                 cells.append(f'{100 * statistics.mean(success):.1f} %')
             else:
-                cells.append(f"{statistics.median(times or map(bits_of, rows.values())):.4f}{' bits' if not times else ''}")
+                cells.append(f"{middle(times or map(bits_of, rows.values())):.4f}{' bits' if not times else ''}")
         lines.append(f'| {method} | ' + ' | '.join(cells) + ' |')
     floors = [next((f"{float(row['floor']):.4f} bits" for (t, _, _), row in known.items() if t == task and row['floor']), '–') for task in tasks]
     return '\n'.join([*lines, '| entropy rate | ' + ' | '.join(floors) + ' |']) + '\n'
 
 
-def table(known, tasks, methods, median=False):
-    """Markdown: mean and standard deviation over the seeds, or the median, with their number, and successes. Bits that are
-    not a number count as more than any."""
-    last = ' runaways |' if median else ''
-    lines = ['| | ' + ' | '.join(tasks) + ' |' + last, '|---|' + '---|' * (len(tasks) + median)]
-    for method in methods:
-        cells, runs, away, ends, back = [], 0, 0, 0, 0
-        for task in tasks:
-            rows = [r for (t, m, _), r in known.items() if (t, m) == (task, method)]
-            bits = [bits_of(r) for r in rows]
-            success = [float(r['success']) for r in rows if r['success'] not in ('', 'nan')]
-            runs, away = runs + sum(bool(r.get('training_bits')) for r in rows), away + sum(map(runaway, rows))
-            ends += sum(map(ended, rows))
-            back += sum(int(r.get('returns') or 0) > 0 for r in rows)
-            own = {seed: float(r['bits']) for (t, m, seed), r in known.items() if (t, m) == (task, SOURCE)}
-            times = [bits_of(r) / own[seed] for (t, m, seed), r in known.items() if (t, m) == (task, method) and own.get(seed)]
-            cell = '–'
-            if bits and median:
-                cell = f'{statistics.median(bits):.4f}' + (f', × {statistics.median(times):.4f}' if times and method != SOURCE else '') + f' ({len(bits)})'
-            elif bits:
-                spread = statistics.stdev(bits) if len(bits) > 1 and math.inf not in bits else math.nan
-                cell = f'{statistics.mean(bits):.4f} ± {spread:.4f}, median {statistics.median(bits):.4f} ({len(bits)})'
-            if success:
-                solved = sum(v >= 0.99 for v in success)
-                cell += f', {100 * statistics.mean(success):.1f} %, {solved} of {len(success)} solved'
-            longer = [float(r['longer_success']) for r in rows if r['longer_success'] != '']
-            if longer:
-                cell += f" ({', '.join(f'{100 * v:.0f}' for v in longer)} % of longer lines)"
-            cells.append(cell)
-        notes = ', '.join(note for note in (f'{back} went back' if back else '', f'ends known: {ends}' if ends < runs else '') if note)
-        counted = f' {away} of {runs}' + (f' ({notes})' if notes else '') if runs else ' –'
-        lines.append(f'| {method} | ' + ' | '.join(cells) + ' |' + (counted + ' |' if median else ''))
-    floors = [[float(r['floor']) for (t, _, _), r in known.items() if t == task and r['floor']] for task in tasks]
-    lines.append('| entropy rate | ' + ' | '.join(f'{f[0]:.4f}' if f else '–' for f in floors) + ' |' + (' |' if median else ''))
-    return '\n'.join(lines) + '\n'
+def show(known, tasks, methods, middle=statistics.median):
+    """Prints a table, with what is said of its runs."""
+    rows = {key: row for key, row in known.items() if key[0] in tasks and key[1] in methods}
+    if rows:
+        print(table(rows, tasks, methods, middle))
+        print('{middle} over {seeds}. Runaways: {away}; {back} went back.\n'.format(middle=middle.__name__.capitalize(), **counts(rows, methods)))
+    else:
+        print(f"No run of these seconds and seeds of: {', '.join(tasks)}\n")
 
 
 if __name__ == '__main__':

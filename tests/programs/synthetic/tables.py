@@ -107,6 +107,8 @@ def page():
         assert f.read() == made  # --check writes nothing
     run(*how)
     run(*how, '--check')
+    with open('page.md') as f:
+        assert f.read().split('\n\n')[-1] in run(*how[:-2])  # one table, for the page and for the screen
     assert '--check needs --page' in run(*how[:-2], '--check', status=2)
     with open('mine.md', 'w') as f:
         f.write('notes of my own')
@@ -125,10 +127,11 @@ def of_these_seconds():
         for seed, seconds, bits in (1, 0.01, '2.5'), (1, 7, '1.5'), (2, 7, '1.7'), (3, 7, 'nan'), (1, 8, '1.9'):
             writer.writerow(['chars', 'GLNN 200, RUOP', seed, seconds, bits, '', '', '', '1.5', '0', '6', '1.5', '1.6', '', '0', '0'])
     shown = {chars: run('--print-only', '--parts', 'chars', '--chars', chars, '--results', 'mixed.csv') for chars in ('0.01', '7', '8', '9')}
-    assert '| 2.5000 (1) |' in shown['0.01'] and '| 1.9000 (1) |' in shown['8'] and '(1)' not in shown['9'], shown
-    assert '| 1.7000 (3) | 1 of 3 |' in shown['7'], shown  # what is not a number is more than any
-    for seeds, cell in (['1'], '| 1.5000 (1) | 0 of 1 |'), (['1', '2'], '| 1.6000 (2) | 0 of 2 |'):
-        assert cell in run('--print-only', '--parts', 'chars', '--chars', '7', '--results', 'mixed.csv', '--seeds', *seeds)
+    assert '| 2.5000 bits |' in shown['0.01'] and '| 1.9000 bits |' in shown['8'] and shown['9'].startswith('No run of these seconds'), shown
+    assert '| 1.7000 bits |' in shown['7'] and 'Median over 3 seeds. Runaways: 1 of 3 runs;' in shown['7'], shown  # what is not a number is more than any
+    for seeds, cell, runs in (['1'], '| 1.5000 bits |', '0 of 1 runs'), (['1', '2'], '| 1.6000 bits |', '0 of 2 runs'):
+        seen = run('--print-only', '--parts', 'chars', '--chars', '7', '--results', 'mixed.csv', '--seeds', *seeds)
+        assert cell in seen and runs in seen, seen
     assert 'no run of 9 seconds' in run('--print-only', '--seconds', '9', '--results', 'page.csv', '--page', 'none.md', status=1)
     assert not os.path.exists('none.md')
     how = ['--program', PROGRAM, '--parts', 'chars', '--chars', '0.02', '--text', 'text.txt', '--validation-lines', '10', '--seeds', '1',
@@ -212,7 +215,7 @@ def goes_on():
     shown = run(*how)
     assert keys('table.csv') == expected and rows('table.csv')[:len(before)] == before, rows('table.csv')
     assert all(r['floor'] == r['success'] == '' and 0 < float(r['training_bits']) < 8 > float(r['bits']) for r in rows('table.csv'))
-    assert shown.count(' (2) | 0 of 2 |') == 3, shown
+    assert shown.count(' bits |') == 3 and 'Median over 2 seeds. Runaways: 0 of 6 runs; 0 went back.' in shown, shown
 
     curves = sorted(os.listdir('table_curves'))
     assert curves == sorted(f'{name}_{seed}_0.05s.csv' for name in ('glnn_200_ruop', 'lstm_128_adam', 'lstm_128_ruop') for seed in (1, 2)), curves
