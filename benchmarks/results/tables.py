@@ -25,8 +25,6 @@ def epochs():
     """Processor time of an epoch, the median of the runs or of the epochs of a run, by what is in each file."""
     ptb, wikitext, table = 929589, 2088628, "model, text | precision | processor"
     for row, tokens, name, ran, fields in (
-            ("2 × 200, augmented loss, Penn Treebank | float, exact | not recorded", ptb, "exact.csv", 0, {}),
-            ("the same | bfloat16, sampled | not recorded", ptb, "sampled.csv", 0, {}),
             ("2 × 650, augmented loss, Penn Treebank | bfloat16, sampled | Zen 4", ptb, "tables.csv", 0, {"table": "ptb-medium", "row": "REAL"}),
             ("preset `fast`, Penn Treebank | bfloat16, sampled | Zen 5", ptb, "curves/fast.csv", 1, {}),
             ("the same in PyTorch 2.15 | bfloat16, exact | Zen 5", ptb, "curves/fast_pytorch.csv", 1, {}),
