@@ -7,6 +7,7 @@
 #include <chrono>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/bf16_gemm.hpp>
+#include <isogloss/kernel/gemm.hpp>
 #include <isogloss/kernel/skinny_gemm.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <isogloss/precision.hpp>
@@ -23,10 +24,11 @@ namespace detail {
 
 inline CBLAS_TRANSPOSE blas_transpose(bool t) { return t ? CblasTrans : CblasNoTrans; }
 
-/// C = alpha A B + beta C on one thread; a single row or column uses the matrix-vector routine, which reads
+/// C = alpha A B + beta C on one thread, by the library's own products if portable(), else by BLAS; a single row or column uses the matrix-vector routine, which reads
 /// the matrix once and packs nothing.
 template <class T>
 void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
+    if (portable()) return kernel::Gemm<T>::product(alpha, a, b, beta, c);
     constexpr auto choose = [](auto in_float, auto in_double) {
         if constexpr (std::is_same_v<T, float>) return in_float;
         else return in_double;
@@ -52,7 +54,7 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
 template <class T>
 void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     using Skinny = kernel::SkinnyGemm<T>;
-    if (Skinny::Micro::wide && alpha == T(1) && c.rows > 1 && c.rows <= Skinny::most(c.cols) &&
+    if (Skinny::Micro::wide && !portable() && alpha == T(1) && c.rows > 1 && c.rows <= Skinny::most(c.cols) &&
         c.cols >= Skinny::Micro::NR && !a.transposed && !b.transposed)
         Skinny::product(a, b, beta, c);
     else gemm_serial<T>(alpha, a, b, beta, c);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <isogloss/elementary.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
 #include <numbers>
@@ -61,12 +62,11 @@ public:
         return {unit(w[0]), unit(w[1]), unit(w[2]), unit(w[3])};
     }
 
-    /// Standard normal by Box and Muller from the block of four words at this position: the same random words on
-    /// every platform, up to the last digit of its log and cos.
+    /// Standard normal by Box and Muller from the block of four words at this position.
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
         const double u = unit(w[0]), v = unit(w[1]);
-        return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+        return std::sqrt(-2 * elementary::log(u)) * elementary::cosine_of_turns(v);
     }
 
     /// Uniform on 0 … n-1, n ≥ 1: ⌊n uniform(position)⌋, so that probabilities are 1/n up to 2⁻³², and of more than 2³²

@@ -1,7 +1,7 @@
 /// @file subnormals.hpp  Subnormal numbers are treated as 0 while the library computes.
 #pragma once
 
-#include <isogloss/config.hpp>
+#include <isogloss/precision.hpp>
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -12,15 +12,15 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 /// During its lifetime, its thread reads and writes subnormal numbers (below 1e-38 in float, 2e-308 in double)
 /// as 0; its destructor restores the previous mode. Nearly vanishing probabilities and gradients are subnormal,
 /// and products of matrices full of them take processors ten times as long. Every pass and every update that
-/// keeps averages holds one, and parallel() passes the mode on to its threads. On processors other than x86 it
-/// does nothing.
+/// keeps averages holds one, and parallel() passes the mode on to its threads. Does nothing if portable(), or on
+/// processors other than x86.
 class SubnormalsAreZero {
 public:
     /// With `wanted` false, the reverse: subnormal numbers are kept.
     explicit SubnormalsAreZero([[maybe_unused]] bool wanted = true) {
 #if defined(__SSE2__)
         before_ = _mm_getcsr();
-        _mm_setcsr(wanted ? before_ | bits : before_ & ~bits);
+        _mm_setcsr(wanted && !portable() ? before_ | bits : before_ & ~bits);
 #endif
     }
     ~SubnormalsAreZero() {

@@ -133,4 +133,16 @@ template <class F> void parallel(Index n, Index grain, Index most, F&& f) {
     for (Index i = 0; i < count; ++i) run(i);
 }
 
+/// The same with `pieces` pieces whatever threads() is, which share them: for sums whose bits it must not change.
+template <class F> void parallel_pieces(Index n, Index grain, Index pieces, F&& f) {
+    const Index grains = (n + grain - 1) / grain;
+    parallel(pieces, 1, pieces, [&](Index begin, Index end, Index) {
+        for (Index i = begin; i < end; ++i) {
+            const Index first = grains * i / pieces * grain,
+                        last = std::min(n, grains * (i + 1) / pieces * grain);
+            if (first < last) f(first, last, i);
+        }
+    });
+}
+
 }}  // namespace isogloss

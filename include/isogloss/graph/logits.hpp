@@ -23,7 +23,7 @@ template <class T> void logits(MatrixRef<const T> H, MatrixRef<const T> E, const
         if (r < rows - without_bias) std::copy_n(b, V, Z.row(r));
         else std::fill_n(Z.row(r), V, T(0));
     const T beta = b ? T(1) : T(0);
-    if (!packed || !Skinny::Micro::wide || rows < 2 || rows > Skinny::most_transposed(H.cols) ||
+    if (!packed || !Skinny::Micro::wide || portable() || rows < 2 || rows > Skinny::most_transposed(H.cols) ||
         precision != Precision::full)
         return product<T>(precision, H, t(E), beta, Z);
     Skinny::pack_left(H, packed);

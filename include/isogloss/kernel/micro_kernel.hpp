@@ -105,12 +105,12 @@ template <class T, class A = Architecture> struct MicroKernel {
         Index step = 0;
     };
 
-    /// One call of the micro-kernel. Element (r, i) of A is a[r · a_row + i]; rows of B are b_stride apart.
+    /// One call of the micro-kernel. Element (r, i) of A is a[r · a_row + i · a_step]; rows of B are b_stride apart.
     struct Block {
         Index rows, columns;  ///< of C; at most MR and NR
         Index k;              ///< terms of the sums
         const T* a;
-        Index a_row;
+        Index a_row, a_step = 1;
         const T* b;
         Index b_stride;
         Index padded;  ///< columns of B including padding, full lane groups
@@ -142,8 +142,9 @@ private:
         for (auto& row : sum)
             for (L& s : row) s = L(T(0));
         const T *a = block.a, *b = block.b, *prefetch = block.prefetch.data;
-        const Index a_row = block.a_row;
-        for (Index i = 0; i < block.k; ++i, ++a, b += block.b_stride, prefetch += block.prefetch.step) {
+        const Index a_row = block.a_row, a_step = block.a_step;
+        for (Index i = 0; i < block.k;
+             ++i, a += a_step, b += block.b_stride, prefetch += block.prefetch.step) {
             __builtin_prefetch(prefetch, 0, 2);
             L column[nv];
             for (int v = 0; v < nv; ++v) column[v] = Full<T, L>{v * lanes}.load(b);
@@ -151,7 +152,7 @@ private:
             for (int r = 0; r < mr; ++r) {
                 const L x(a[r * a_row]);
 #pragma GCC unroll 8
-                for (int v = 0; v < nv; ++v) sum[r][v] = fma_lanes(x, column[v], sum[r][v]);
+                for (int v = 0; v < nv; ++v) sum[r][v] = fused_lanes(x, column[v], sum[r][v]);
             }
         }
         T* c = block.c;

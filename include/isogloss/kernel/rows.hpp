@@ -104,9 +104,9 @@ void add_column_sums(Index rows, Index width, const T* x, T* sums) {
 template <class T, class A = Architecture, class F> double chunked_sum(Index n, F&& term) {
     double total = 0;
     for (Index i = 0; i < n; i += chunk) {
-        Lanes<T, A> part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) { part += term(at); });
-        total += static_cast<double>(lane_sum(part));
+        LaneSum<T, A> sum;
+        sweep_sums<T, A>(i, std::min(n, i + chunk), [&](auto at, Index r) { sum.part[r] += term(at); });
+        total += static_cast<double>(sum.total());
     }
     return total;
 }
@@ -136,7 +136,7 @@ template <class T, class A = Architecture> double normalise(Index n, T* x) {
         for (Index i = 0; i < n; ++i) largest = std::max(largest, std::abs(double(x[i])));
         if (largest == 0 || !std::isfinite(largest)) return largest;
         double squares = 0;
-        for (Index i = 0; i < n; ++i) squares += std::pow(double(x[i]) / largest, 2);
+        for (Index i = 0; i < n; ++i) squares += double(x[i]) / largest * (double(x[i]) / largest);
         norm = largest * std::sqrt(squares);
         if (!std::isfinite(norm)) return norm;
         for (Index i = 0; i < n; ++i) x[i] = static_cast<T>(double(x[i]) / largest / std::sqrt(squares));
@@ -157,9 +157,10 @@ template <class T, class A = Architecture> Index first_non_finite(Index n, const
     const L zero(T(0));
     for (Index i = 0; i < n; i += chunk) {
         const Index end = std::min(n, i + chunk);
-        L probe(T(0));  // 0 · x is 0 for finite x and NaN otherwise
-        sweep<T, A>(i, end, [&](auto at) { probe = fma_lanes(at.mask(at.load(x), T(0)), zero, probe); });
-        if (!(lane_sum(probe) == T(0)))
+        LaneSum<T, A> probe;  // 0 · x is 0 for finite x and NaN otherwise
+        sweep_sums<T, A>(i, end,
+                         [&](auto at, Index r) { probe.part[r] += at.mask(at.load(x), T(0)) * zero; });
+        if (!(probe.total() == T(0)))
             for (Index j = i; j < end; ++j)
                 if (!std::isfinite(x[j])) return j;
     }

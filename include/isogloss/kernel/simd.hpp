@@ -4,11 +4,18 @@
 /// instruction set chosen by the compiler's flags, without it a single number. The tail of a row goes
 /// through the same vector code on a padded register, so the last bit of an element does not depend on
 /// its position.
+///
+/// Nor does it depend on the instruction set: products and sums are rounded one by one (-ffp-contract=off), elementary
+/// functions are the library's own, and sums over a row run in as many lanes everywhere, see LaneSum.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <concepts>
+#include <cstdint>
 #include <isogloss/types.hpp>
+#include <type_traits>
 
 #ifdef XTENSOR_USE_XSIMD
 #include <xsimd/xsimd.hpp>
@@ -20,21 +27,54 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel 
 using Architecture = xsimd::default_arch;
 template <class T, class A = Architecture> using Lanes = xsimd::batch<T, A>;
 template <class L> inline constexpr Index lane_count = static_cast<Index>(L::size);
+template <std::floating_point T> inline constexpr Index lane_count<T> = 1;
+/// Whether fma() of these lanes rounds once.
+template <class L>
+inline constexpr bool fuses = std::is_same_v<typename L::arch_type, xsimd::fma3<xsimd::avx2>> ||
+                              sizeof(L) == 64
+#ifdef __aarch64__
+                              || true
+#endif
+    ;
 #else
 struct Scalar {};  ///< stands in for an instruction set of xsimd
 using Architecture = Scalar;
 template <class T, class A = Architecture> using Lanes = T;
 template <class L> inline constexpr Index lane_count = 1;
-using std::abs;
-using std::exp;
-using std::fma;
-using std::log;
-using std::max;
-using std::tanh;
+template <class L> inline constexpr bool fuses = false;
 #endif
+using std::abs;
+using std::max;
 
-/// a b + c, in one rounding where xsimd or the compiler fuses the two operations.
-template <class L> inline L fma_lanes(L a, L b, L c) { return fma(a, b, c); }
+/// a b + c in one rounding.
+inline double fused(double a, double b, double c) { return std::fma(a, b, c); }
+inline float fused(float a, float b, float c) {
+#ifdef FP_FAST_FMAF
+    return std::fma(a, b, c);
+#else
+    // In double the product is exact. Their sum is rounded to odd: where it is not exact, its last bit is set, so that
+    // the second rounding, to float, decides as the exact sum would.
+    const double product = double(a) * double(b), sum = product + double(c), part = sum - product,
+                 error = (product - (sum - part)) + (double(c) - part);
+    auto bits = std::bit_cast<std::uint64_t>(sum);
+    if (error != 0 && bits % 2 == 0) bits += (error > 0) == (sum > 0) ? 1 : std::uint64_t(-1);
+    return static_cast<float>(std::bit_cast<double>(bits));
+#endif
+}
+template <class L> inline L fused_lanes(L a, L b, L c) {
+    if constexpr (lane_count<L> == 1) {
+        return fused(a, b, c);
+    } else if constexpr (fuses<L>) {
+        return fma(a, b, c);
+    } else {
+        using T = typename L::value_type;
+        constexpr Index n = lane_count<L>;
+        alignas(L) T x[n], y[n], z[n];
+        a.store_aligned(x), b.store_aligned(y), c.store_aligned(z);
+        for (Index i = 0; i < n; ++i) z[i] = fused(x[i], y[i], z[i]);
+        return L::load_aligned(z);
+    }
+}
 
 /// a where the condition holds, else b, lane by lane.
 template <class Condition, class L> inline L choose(Condition condition, L a, L b) {
@@ -89,20 +129,6 @@ template <class T, class A = Architecture, class F> inline void sweep(Index firs
         if (i < last) f(Masked<T, L>{i, last - i});
 }
 
-/// f(x) for an f that is saturated at ±bound. Without AVX-512 xsimd converts doubles to integers in plain
-/// C++, which is undefined for huge numbers and NaN: f is then called with neither.
-template <class L, class F> inline L within(double bound, L x, F f) {
-    if constexpr (lane_count<L> == 1) {
-        return f(x);
-    } else if constexpr (sizeof(typename L::value_type) == 8 && sizeof(L) < 64) {
-        const L most(static_cast<typename L::value_type>(bound)), none(0);
-        const L value = f(select(abs(x) <= most, x, select(x < none, -most, most)));
-        return select(x == x, value, x);
-    } else {
-        return f(x);
-    }
-}
-
 /// Functions that an instruction set may specialise, as simd_avx512.hpp does; likewise for Masked.
 template <class L> struct LaneFunctions {
     /// The largest lane.
@@ -110,9 +136,6 @@ template <class L> struct LaneFunctions {
         alignas(L) typename L::value_type lanes[lane_count<L>];
         v.store_aligned(lanes);
         return *std::max_element(lanes, lanes + lane_count<L>);
-    }
-    static L exponential(L x) {
-        return within(1000, x, [](L v) { return exp(v); });
     }
     /// Writes the lanes that are kept, in order, and their positions, lane 0 being at i; returns their number. May
     /// write up to lane_count<L> of each.
@@ -134,23 +157,111 @@ template <class L> struct LaneFunctions {
     }
 };
 
-/// The sum of all lanes. Unqualified names inside `requires` are looked up at instantiation, which distinguishes
-/// xsimd 8 from later versions.
-template <class L> auto lane_sum(L v) {
-    if constexpr (lane_count<L> == 1) return v;
-    else if constexpr (requires { reduce_add(v); }) return reduce_add(v);
-    else return hadd(v);
-}
 /// The largest lane.
 template <class L> auto lane_max(L v) {
     if constexpr (lane_count<L> == 1) return v;
     else return LaneFunctions<L>::largest(v);
 }
 
-/// exp and tanh of any number.
-template <class L> inline L exp_lanes(L x) { return LaneFunctions<L>::exponential(x); }
-template <class L> inline L tanh_lanes(L x) {  ///< see above
-    return within(50, x, [](L v) { return tanh(v); });
+/// A sum over a row that is the same for every instruction set: 64 bytes of lanes, in as many registers as they take,
+/// each summing every so manieth number; then the upper half is added to the lower until one number is left.
+template <class T, class A = Architecture> struct LaneSum {
+    using L = Lanes<T, A>;
+    static constexpr Index lanes = 64 / sizeof(T), width = lane_count<L>, registers = lanes / width;
+    L part[registers];
+
+    LaneSum() { std::fill_n(part, registers, L(T(0))); }
+    T total() const {
+        T sums[lanes];
+        for (Index r = 0; r < registers; ++r) Full<T, L>{r * width}.store(sums, part[r]);
+        for (Index half = lanes / 2; half > 0; half /= 2)
+            for (Index l = 0; l < half; ++l) sums[l] += sums[l + half];
+        return sums[0];
+    }
+};
+
+/// Calls f(group, r) for the lane groups of [first, last), r being the register of a LaneSum that their terms join.
+template <class T, class A = Architecture, class F> inline void sweep_sums(Index first, Index last, F&& f) {
+    using L = Lanes<T, A>;
+    using Sum = LaneSum<T, A>;
+    Index i = first;
+    for (; i + Sum::lanes <= last; i += Sum::lanes)
+        for (Index r = 0; r < Sum::registers; ++r) f(Full<T, L>{i + r * Sum::width}, r);
+    for (Index r = 0; i < last; i += Sum::width, ++r) {
+        if (i + Sum::width <= last) f(Full<T, L>{i}, r);
+        else if constexpr (Sum::width > 1) f(Masked<T, L>{i, last - i}, r);
+    }
+}
+
+namespace detail {
+
+/// exp x = 2^r e^f with r = round(x / ln 2) and |f| ≤ ln 2 / 2; e^f - 1 = f + f² P(f), P of degree 4, or 9 in double
+/// (tests/reference/exponential.py).
+template <class T> struct Exponential;
+template <> struct Exponential<float> {
+    using Bits = std::uint32_t;
+    // r is read from the last bits of x / ln 2 + round_to; ln 2 has two parts, the first exact in products with r.
+    static constexpr float inverse_ln2 = 1.442695041f, round_to = 0x1.8p23f, ln2 = 0.693359375f,
+                           rest = -2.12194440e-4f, least = -86, largest = 89;
+    static constexpr float P[] = {0.00139336882f, 0.00836320501f, 0.041666463f, 0.166665763f, 0.5f};
+    static constexpr int shift = 23, bias = 126;
+};
+template <> struct Exponential<double> {
+    using Bits = std::uint64_t;
+    static constexpr double inverse_ln2 = 1.4426950408889634, round_to = 0x1.8p52, ln2 = 0.693145751953125,
+                            rest = 1.4286068203094172e-06, least = -707, largest = 710;
+    static constexpr double P[] = {2.5100424157005067e-08, 2.7620138719732994e-07,
+                                   2.7557268378684192e-06, 2.4801521190217729e-05,
+                                   0.00019841269863105968, 0.0013888888917281794,
+                                   0.0083333333333300511,  0.04166666666662399,
+                                   0.16666666666666669,    0.5};
+    static constexpr int shift = 52, bias = 1022;
+};
+
+template <class L> struct NumberOf { using type = typename L::value_type; };
+template <std::floating_point T> struct NumberOf<T> { using type = T; };
+
+/// 2^(r-1) and e^f - 1 for x within the bounds of Exponential, or NaN.
+template <class L> struct Parts {
+    L half_power, rest;
+    explicit Parts(L x) {
+        using E = Exponential<typename NumberOf<L>::type>;
+        const L shifted = x * L(E::inverse_ln2) + L(E::round_to), r = shifted - L(E::round_to);
+        const L f = x - r * L(E::ln2) - r * L(E::rest);
+        L p(E::P[0]);
+        for (std::size_t i = 1; i < std::size(E::P); ++i) p = p * f + L(E::P[i]);
+        rest = p * (f * f) + f;
+        using Bits = typename E::Bits;
+        if constexpr (lane_count<L> == 1) {
+            half_power = std::bit_cast<L>((std::bit_cast<Bits>(shifted) + Bits{E::bias}) << E::shift);
+        } else {
+#ifdef XTENSOR_USE_XSIMD
+            using I = xsimd::batch<Bits, typename L::arch_type>;
+            half_power = std::bit_cast<L>((std::bit_cast<I>(shifted) + I(Bits{E::bias})) << E::shift);
+#endif
+        }
+    }
+};
+
+}  // namespace detail
+
+/// exp x within 2 units in the last place; 0 below -86, or -707 in double, so that no result is subnormal; ∞ where it
+/// exceeds the largest number.
+template <class L> inline L exp_lanes(L x) {
+    using E = detail::Exponential<typename detail::NumberOf<L>::type>;
+    const L most(E::largest), least(E::least), none(0);
+    const auto small = x < least;
+    const detail::Parts<L> e(choose(x > most, most, choose(small, least, x)));
+    const L whole = e.rest + L(1);
+    return choose(small, none, e.half_power * (whole + whole));
+}
+/// tanh x = ±(1 - t) / (1 + t) with t = exp(-2 |x|), within 4 units in the last place.
+template <class L> inline L tanh_lanes(L x) {
+    const L none(0), least(-60), twice = abs(x) * L(-2);
+    const detail::Parts<L> e(choose(twice < least, least, twice));
+    const L power = e.half_power + e.half_power, t_minus_1 = power * e.rest + (power - L(1)),
+            size = t_minus_1 / (L(2) + t_minus_1);
+    return choose(x < none, size, -size);
 }
 
 /// 1 / (1 + exp(-x)), finite for every finite x.

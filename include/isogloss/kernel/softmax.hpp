@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <isogloss/elementary.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <limits>
 #include <vector>
@@ -38,7 +39,7 @@ template <class T, class A = Architecture> double softmax(Index n, T* z, T scale
     const T m = row_max<T, A>(n, z);
     const double sum = exp_sum<T, A>(n, z, m, scale, z);
     kernel::scale(n, static_cast<T>(1 / sum), z);
-    return double(scale) * double(m) + std::log(sum);
+    return double(scale) * double(m) + elementary::log(sum);
 }
 
 /// z ← log softmax(scale z), for scale > 0, without underflow; returns log Σ exp(scale z), which is NaN if the
@@ -46,7 +47,7 @@ template <class T, class A = Architecture> double softmax(Index n, T* z, T scale
 template <class T, class A = Architecture> double log_softmax(Index n, T* z, T scale = T(1)) {
     using L = Lanes<T, A>;
     const T m = row_max<T, A>(n, z);
-    const double log_sum = std::log(exp_sum<T, A>(n, z, m, scale, static_cast<T*>(nullptr)));
+    const double log_sum = elementary::log(exp_sum<T, A>(n, z, m, scale, static_cast<T*>(nullptr)));
     const L s(scale), shift(m), of_all(static_cast<T>(log_sum));
     sweep<T, A>(0, n, [&](auto at) { at.store(z, s * (at.load(z) - shift) - of_all); });
     return double(scale) * double(m) + log_sum;
@@ -62,7 +63,7 @@ double cross_entropy(Index n, T* z, Index target, double upstream = 1, bool grad
         kernel::scale(n, static_cast<T>(upstream / sum), z);
         z[target] -= static_cast<T>(upstream);
     }
-    return std::log(sum) - of_target;
+    return elementary::log(sum) - of_target;
 }
 /// Deleted, as any number would pass for `gradient`, even one meant for `upstream`.
 template <class T, class G>
@@ -76,15 +77,15 @@ double exp_sum_and_cross(Index n, T* z, T shift, T scale, double& cross) {
     double total = 0;
     cross = 0;
     for (Index i = 0; i < n; i += chunk) {
-        L part(T(0)), cross_part(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
+        LaneSum<T, A> part, cross_part;
+        sweep_sums<T, A>(i, std::min(n, i + chunk), [&](auto at, Index r) {
             const L d = s * (at.load(z) - m), e = at.mask(exp_lanes(d), T(0));
             at.store(z, e);
-            part += e;
-            cross_part += e * d;
+            part.part[r] += e;
+            cross_part.part[r] += e * d;
         });
-        total += static_cast<double>(lane_sum(part));
-        cross += static_cast<double>(lane_sum(cross_part));
+        total += static_cast<double>(part.total());
+        cross += static_cast<double>(cross_part.total());
     }
     return total;
 }
@@ -126,18 +127,18 @@ TwoTemperatures exp_two_temperatures(Index n, T* z, T m, T inverse_temperature, 
     const L it(inverse_temperature), mm(m);
     TwoTemperatures r;
     for (Index i = 0; i < n; i += chunk) {
-        L sum(T(0)), soft_sum(T(0)), cross(T(0));
-        sweep<T, A>(i, std::min(n, i + chunk), [&](auto at) {
+        LaneSum<T, A> sum, soft_sum, cross;
+        sweep_sums<T, A>(i, std::min(n, i + chunk), [&](auto at, Index k) {
             const L d = at.load(z) - mm, e = exp_lanes(d), d_soft = it * d, e_soft = exp_lanes(d_soft);
             at.store(z, e);
             at.store(soft, e_soft);
-            sum += at.mask(e, T(0));
-            soft_sum += at.mask(e_soft, T(0));
-            cross += at.load(weight) * d_soft;
+            sum.part[k] += at.mask(e, T(0));
+            soft_sum.part[k] += at.mask(e_soft, T(0));
+            cross.part[k] += at.load(weight) * d_soft;
         });
-        r.sum += static_cast<double>(lane_sum(sum));
-        r.soft_sum += static_cast<double>(lane_sum(soft_sum));
-        r.cross += static_cast<double>(lane_sum(cross));
+        r.sum += static_cast<double>(sum.total());
+        r.soft_sum += static_cast<double>(soft_sum.total());
+        r.cross += static_cast<double>(cross.total());
     }
     return r;
 }
@@ -157,7 +158,7 @@ template <class T> double divergence(Index n, const T* e, double e_sum, const T*
         const double u = double(f[i]) / double(e[i]) * ratio - 1,
                      series =
                          u * u * (1. / 2 - u * (1. / 3 - u * (1. / 4 - u * (1. / 5 - u * (1. / 6 - u / 7))))),
-                     term = std::abs(u) < by_series ? series : u - std::log1p(u);
+                     term = std::abs(u) < by_series ? series : u - elementary::log(1 + u);
         total += double(e[i]) * term;
     }
     return total / e_sum;

@@ -128,7 +128,7 @@ void add_weighted_panel(Index tail, Index count, const Token* index, const T* we
     for (Index k = 0; k < count; ++k) {
         const T* const row = x + index[k] * stride;
         const L w(weight[k]);
-        each([&](L& s, auto at) { s = fma_lanes(w, at.load(row), s); });
+        each([&](L& s, auto at) { s += w * at.load(row); });
     }
     each([&](L& s, auto at) { at.store(out, s); });
 }

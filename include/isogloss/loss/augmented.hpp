@@ -1,6 +1,7 @@
 /// @file loss/augmented.hpp  Cross-entropy plus a soft target computed from the embedding table.
 #pragma once
 
+#include <isogloss/elementary.hpp>
 #include <isogloss/loss/softmax_loss.hpp>
 #include <numeric>
 #include <optional>
@@ -105,16 +106,17 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                 const T m = kernel::row_max(V, z);
                 const double of_target = double(z[y]) - double(m);
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
-                double divergence = target_entropy_[g] - s.cross / target_sum_[g] + std::log(s.soft_sum);
+                double divergence =
+                    target_entropy_[g] - s.cross / target_sum_[g] + elementary::log(s.soft_sum);
                 if (careful_ && divergence < 0.1)  // else its rounding is small beside it
                     if (const double sum = kernel::divergence(V, e, target_sum_[g], soft_row, s.soft_sum);
                         std::isfinite(sum))
                         divergence = sum;
-                const double surprise = surprise_[block.position[r]] = std::log(s.sum) - of_target;
+                const double surprise = surprise_[block.position[r]] = elementary::log(s.sum) - of_target;
                 by_token[block.position[r]] = hard * surprise + soft * divergence;
                 if (!block.gradient) continue;
                 shift_[r] = (double(m) - double(target_max_[g])) / tau +
-                            std::log(s.soft_sum / target_sum_[g]) - divergence;
+                            elementary::log(s.soft_sum / target_sum_[g]) - divergence;
                 const double c = upstream * soft / tau;
                 kernel::combine(V, static_cast<T>(upstream * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
                                 soft_row, static_cast<T>(-c / target_sum_[g]), e);
@@ -171,7 +173,7 @@ private:
                 const T m = target_max_[g] = kernel::row_max(V, row);
                 double cross = 0;
                 target_sum_[g] = kernel::exp_sum_and_cross(V, row, m, inverse, cross);
-                target_entropy_[g] = cross / target_sum_[g] - std::log(target_sum_[g]);
+                target_entropy_[g] = cross / target_sum_[g] - elementary::log(target_sum_[g]);
             }
         });
     }

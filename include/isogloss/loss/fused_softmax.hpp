@@ -350,11 +350,9 @@ private:
             product<T>(p.precision(), dl, E, T(0), {sums, rows, n});  // the vectors are no longer needed
         } else {
             constexpr Index part = 384;  // columns of dl/dz that stay in cache while both products read them
-            pieces = piece_count(V, part, pieces_);
+            pieces = std::max<Index>(1, std::min(V / part, pieces_));
             sums = set.sums;
-            // threads() may be set to less meanwhile: a piece that is not run adds nothing.
-            if (pieces > 1) std::fill_n(sums, pieces * rows * n, T(0));
-            parallel(V, part, pieces, [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
+            parallel_pieces(V, part, pieces, [&, dE = dE, beta = beta](Index first, Index last, Index piece) {
                 const MatrixRef<T> sum(sums + piece * rows * n, rows, n);
                 for (Index v = first, some; v < last; v += some) {
                     some = std::min(part, last - v);

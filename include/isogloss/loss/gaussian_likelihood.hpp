@@ -1,6 +1,8 @@
 /// @file loss/gaussian_likelihood.hpp  The likelihood of real numbers under a Gaussian whose scale is learned.
 #pragma once
 
+#include <isogloss/elementary.hpp>
+#include <isogloss/kernel/simd.hpp>
 #include <isogloss/loss/squared_error.hpp>
 #include <numbers>
 #include <optional>
@@ -33,7 +35,7 @@ template <class T> struct GaussianLikelihood {
 
     Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> y, Tokens where = {}) {
         g.require("scale", options.scale, 1e-100, 1e100);
-        own = g.units("s", mean.width).bias("log_scale", constant(std::log(options.scale)));
+        own = g.units("s", mean.width).bias("log_scale", constant(elementary::log(options.scale)));
         return setup(g, mean, own->z, y, where);
     }
     Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> log_scale, Seq<T> y, Tokens where = {}) {
@@ -45,8 +47,8 @@ template <class T> struct GaussianLikelihood {
         const T *mean = p.data(h), *scale = p.data(s), *y = p.data(target.y);
         target.forward(p, [=](Index k) {
             const double d = static_cast<double>(mean[k]) - static_cast<double>(y[k]),
-                         log_scale = static_cast<double>(scale[k]), e = d * std::exp(-log_scale);
-            return std::log(2 * std::numbers::pi) / 2 + log_scale + e * e / 2;
+                         log_scale = static_cast<double>(scale[k]), e = d * kernel::exp_lanes(-log_scale);
+            return elementary::log(2 * std::numbers::pi) / 2 + log_scale + e * e / 2;
         });
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {
@@ -55,7 +57,7 @@ template <class T> struct GaussianLikelihood {
         const T upstream = static_cast<T>(p.upstream(target.l)), phi = std::abs(upstream);
         T *to_mean = p.adjoint_data(h), *to_scale = p.adjoint_data(s);
         target.each(p, [=](Index k, Index) {
-            const T inverse = std::exp(-scale[k]), e = (mean[k] - y[k]) * inverse;
+            const T inverse = kernel::exp_lanes(-scale[k]), e = (mean[k] - y[k]) * inverse;
             to_mean[k] += gradient ? upstream * e * inverse : phi * inverse * inverse;
             to_scale[k] += gradient ? upstream * (1 - e * e) : 2 * phi;
         });

@@ -54,10 +54,10 @@ public:
             if (start) even = even + at.load(start);
             Index i = 0;
             for (; i + 1 < N; i += 2) {
-                even = kernel::fma_lanes(L(a[i]), at.load(W + i * N), even);
-                odd = kernel::fma_lanes(L(a[i + 1]), at.load(W + (i + 1) * N), odd);
+                even += L(a[i]) * at.load(W + i * N);
+                odd += L(a[i + 1]) * at.load(W + (i + 1) * N);
             }
-            if (i < N) even = kernel::fma_lanes(L(a[i]), at.load(W + i * N), even);
+            if (i < N) even += L(a[i]) * at.load(W + i * N);
             at.store(V, even + odd);
         });
     }
@@ -69,12 +69,11 @@ public:
         if (a) seen_[row] = 1;
         kernel::sweep<T>(0, N, [&](auto at) {
             L sum = at.load(back);
-            for (Index j = 0; j < N; ++j) sum = kernel::fma_lanes(L(flow[j]), at.load(W + j * N), sum);
+            for (Index j = 0; j < N; ++j) sum += L(flow[j]) * at.load(W + j * N);
             at.store(back, sum);
             if (!a) return;
             const L z = at.load(a);
-            for (Index j = 0; j < N; ++j)
-                at.store(dW + j * N, kernel::fma_lanes(L(flow[j]), z, at.load(dW + j * N)));
+            for (Index j = 0; j < N; ++j) at.store(dW + j * N, at.load(dW + j * N) + L(flow[j]) * z);
         });
     }
     /// Adds the gradients accumulated by `back` to gradients(x), those of row x by edge.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <isogloss/elementary.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
@@ -58,14 +59,14 @@ public:
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         const T b1 = static_cast<T>(options_.beta1), b2 = static_cast<T>(options_.beta2);
         // Of the β in use.
-        const auto bias = [](T beta, double k) { return 1 - std::pow(static_cast<double>(beta), k); };
+        const auto bias = [](T beta, Index k) { return 1 - elementary::power(static_cast<double>(beta), k); };
         // Infinity times a mean or a weight of 0 would be NaN.
         constexpr T largest = std::numeric_limits<T>::max();
         const auto finite = [](double x) { return static_cast<T>(std::min(x, double(largest))); };
         for (std::size_t j = 0; j < group_.size(); ++j) {
             if (!group_[j].trained) continue;
             group_[j].dense_gradient();
-            const auto k = static_cast<double>(steps_[j] + 1);
+            const auto k = static_cast<Index>(steps_[j]) + 1;
             eta_[j] = finite(options_.rate / bias(b1, k)), scale_[j] = static_cast<T>(1 / bias(b2, k));
         }
         const T epsilon = static_cast<T>(options_.epsilon),

@@ -18,11 +18,11 @@ namespace kernel {
 /// Maximum number of pieces of over_numbers.
 inline constexpr Index most_pieces = 64;
 
-/// Calls f(first, last, piece) for pieces of n numbers, piece < most_pieces, divided among threads(); a small n
-/// is one piece.
+/// Calls f(first, last, piece) for pieces of n numbers, piece < most_pieces, which threads() share; a small n is one
+/// piece.
 template <class F> void over_numbers(Index n, F&& f) {
     constexpr Index worth_sharing = Index{1} << 16;
-    parallel(n, kernel::chunk, n < worth_sharing ? 1 : most_pieces, f);
+    parallel_pieces(n, kernel::chunk, n < worth_sharing ? 1 : most_pieces, f);
 }
 }  // namespace kernel
 
@@ -38,7 +38,7 @@ template <class T, class F> void for_each_row(const Parameter<T>& p, F&& f) {
 }
 
 /// Calls f(w, g, n, piece) for the contiguous ranges of a parameter in which its gradient can differ from
-/// zero: everything, in at most 64 pieces divided among threads(), the rows of for_each_row, or nothing.
+/// zero: everything, in at most 64 pieces that threads() share, the rows of for_each_row, or nothing.
 template <class T, class F> void for_each_range(Parameter<T>& p, F&& f) {
     if (p.condition == Parameter<T>::Condition::dense && p.frozen.empty())
         kernel::over_numbers(p.size(), [&](Index first, Index last, Index piece) {

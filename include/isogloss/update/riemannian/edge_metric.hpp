@@ -117,7 +117,7 @@ public:
 
 private:
     using L = kernel::Lanes<T>;
-    static constexpr Index lanes = std::max<Index>(kernel::lane_count<L>, kernel::Square<T>::side);
+    static constexpr Index lanes = 64 / Index{sizeof(T)};
 
     // Positions t·B + b by symbol; those of symbol x end at ends_[x], by a counting sort.
     void sort() {
@@ -162,9 +162,9 @@ private:
 
     // Σ f over lane groups of a padded row.
     template <class F> static T sum(Index count, F&& f) {
-        L total(T(0));
-        for (Index i = 0; i < count; i += kernel::lane_count<L>) total += f(kernel::Full<T, L>{i});
-        return kernel::lane_sum(total);
+        kernel::LaneSum<T> sum;
+        kernel::sweep_sums<T>(0, count, [&](auto at, Index r) { sum.part[r] += f(at); });
+        return sum.total();
     }
 
     // A unit with its biases: that of symbol x if gated, else those of all symbols, with x = 0.
