@@ -41,8 +41,12 @@
 #else
 #define ISOGLOSS_DETAIL_LANES scalar
 #endif
-#ifdef _OPENMP
+#if defined(_OPENMP) && defined(ISOGLOSS_NO_BLAS)
+#define ISOGLOSS_DETAIL_THREADS openmp_own
+#elif defined(_OPENMP)
 #define ISOGLOSS_DETAIL_THREADS openmp
+#elif defined(ISOGLOSS_NO_BLAS)
+#define ISOGLOSS_DETAIL_THREADS serial_own
 #else
 #define ISOGLOSS_DETAIL_THREADS serial
 #endif

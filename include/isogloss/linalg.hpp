@@ -1,7 +1,11 @@
-/// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through BLAS.
+/// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through BLAS or the library's own.
+///
+/// With ISOGLOSS_NO_BLAS defined in every file of a program the core needs no BLAS; what calls LAPACK (factor.hpp) still does.
 #pragma once
 
+#ifndef ISOGLOSS_NO_BLAS
 #include <xflens/cxxblas/drivers/cblas.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -22,10 +26,16 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 namespace detail {
 
+#ifdef ISOGLOSS_NO_BLAS
+template <class T>
+void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
+    kernel::Gemm<T>::product(alpha, a, b, beta, c);
+}
+#else
 inline CBLAS_TRANSPOSE blas_transpose(bool t) { return t ? CblasTrans : CblasNoTrans; }
 
-/// C = alpha A B + beta C on one thread, by the library's own products if portable(), else by BLAS; a single row or column uses the matrix-vector routine, which reads
-/// the matrix once and packs nothing.
+/// C = alpha A B + beta C on one thread, by the library's own products if portable(), else by BLAS, where a single row
+/// or column uses the matrix-vector routine, which reads the matrix once and packs nothing.
 template <class T>
 void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     if (portable()) return kernel::Gemm<T>::product(alpha, a, b, beta, c);
@@ -50,7 +60,9 @@ void gemm_serial(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, Ma
     }
 }
 
-/// The same, through BLAS except for products of few rows.
+#endif
+
+/// The same, but products of few rows by kernels for these.
 template <class T>
 void multiply(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
     using Skinny = kernel::SkinnyGemm<T>;

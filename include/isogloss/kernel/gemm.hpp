@@ -8,13 +8,18 @@
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
 /// Products of any shape, on the calling thread. B is packed in blocks of KC × NC that stay in the L2 cache, A in blocks
-/// of MC rows, in the order in which the micro-kernel reads them. Order of sums as in MicroKernel.
+/// of MC rows, in the order in which the micro-kernel reads them. Order of sums as in MicroKernel; of a single row or
+/// column as in a LaneSum, where the other factor lies in memory term by term.
 template <class T, class A = Architecture> struct Gemm {
     using Micro = MicroKernel<T, A>;
 
     /// C = alpha A B + beta C; beta = 0 overwrites C whatever it holds. alpha scales B.
     static void product(T alpha, MatrixRef<const T> a, MatrixRef<const T> b, T beta, MatrixRef<T> c) {
         const Index m = c.rows, n = c.cols;
+        if (m == 1 && b.transposed && !a.transposed)
+            return dots(alpha, n, b.cols, a.data, b.data, b.stride, beta, c.data, 1);
+        if (n == 1 && !a.transposed && b.transposed)
+            return dots(alpha, m, a.cols, b.data, a.data, a.stride, beta, c.data, c.stride);
         const typename Micro::KBlocks k_blocks(a.width());
         const typename Micro::Panels panels(n);
         T* const packed_b = memory();
@@ -69,6 +74,20 @@ template <class T, class A = Architecture> struct Gemm {
     }
 
 private:
+    // c_r = alpha x · row r of a matrix + beta c_r.
+    static void dots(T alpha, Index rows, Index k, const T* x, const T* matrix, Index stride, T beta, T* c,
+                     Index c_step) {
+        using L = typename Micro::L;
+        for (Index r = 0; r < rows; ++r, matrix += stride, c += c_step) {
+            LaneSum<T, A> sum;
+            sweep_sums<T, A>(0, k, [&](auto at, Index j) {
+                const L term = at.load(x) * at.load(matrix);
+                sum.part[j] += term;
+            });
+            *c = alpha * sum.total() + (beta == T(0) ? T(0) : beta * *c);
+        }
+    }
+
     static constexpr Index MC = 16 * Micro::MR, NC = 1024 / Micro::NR * Micro::NR;
 
     // Rows [top, top + height) of columns [i, i + count) of a, row block by row block; in each the numbers of a column

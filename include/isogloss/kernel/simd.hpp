@@ -30,12 +30,12 @@ template <class L> inline constexpr Index lane_count = static_cast<Index>(L::siz
 template <std::floating_point T> inline constexpr Index lane_count<T> = 1;
 /// Whether fma() of these lanes rounds once.
 template <class L>
-inline constexpr bool fuses = std::is_same_v<typename L::arch_type, xsimd::fma3<xsimd::avx2>> ||
-                              sizeof(L) == 64
 #ifdef __aarch64__
-                              || true
+inline constexpr bool fuses = true;
+#else
+inline constexpr bool fuses = std::is_same_v<typename L::arch_type, xsimd::fma3<xsimd::avx2>> ||
+                              sizeof(L) == 64;
 #endif
-    ;
 #else
 struct Scalar {};  ///< stands in for an instruction set of xsimd
 using Architecture = Scalar;
@@ -74,6 +74,14 @@ template <class L> inline L fused_lanes(L a, L b, L c) {
         for (Index i = 0; i < n; ++i) z[i] = fused(x[i], y[i], z[i]);
         return L::load_aligned(z);
     }
+}
+
+/// a / b, rounded once; that of xsimd 8 is an estimate in float on ARM.
+template <class L> inline L divide(L a, L b) {
+#if defined(XTENSOR_USE_XSIMD) && defined(__aarch64__)
+    if constexpr (std::is_same_v<L, Lanes<float>>) return L(vdivq_f32(a, b));
+#endif
+    return a / b;
 }
 
 /// a where the condition holds, else b, lane by lane.
@@ -260,12 +268,12 @@ template <class L> inline L tanh_lanes(L x) {
     const L none(0), least(-60), twice = abs(x) * L(-2);
     const detail::Parts<L> e(choose(twice < least, least, twice));
     const L power = e.half_power + e.half_power, t_minus_1 = power * e.rest + (power - L(1)),
-            size = t_minus_1 / (L(2) + t_minus_1);
+            size = divide(t_minus_1, L(2) + t_minus_1);
     return choose(x < none, size, -size);
 }
 
 /// 1 / (1 + exp(-x)), finite for every finite x.
-template <class L> inline L sigmoid(L x) { return L(1) / (L(1) + exp_lanes(-x)); }
+template <class L> inline L sigmoid(L x) { return divide(L(1), L(1) + exp_lanes(-x)); }
 
 }}}  // namespace isogloss::kernel
 
