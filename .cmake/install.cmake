@@ -52,7 +52,7 @@ install(FILES ${isogloss_staging}/isogloss-config.cmake ${isogloss_staging}/isog
     DESTINATION ${isogloss_cmake_dir})
 
 # pkg-config knows no targets: what they say, as flags.
-set(isogloss_pc_cflags "")
+set(isogloss_pc_cflags " -ffp-contract=off")
 foreach(definition IN LISTS isogloss_definitions)
     string(APPEND isogloss_pc_cflags " -D${definition}")
 endforeach()

@@ -26,13 +26,7 @@ inline std::atomic<bool>& is_portable() {
 }
 }  // namespace detail
 
-/// Whether all results of this process are the same bits on every processor; false unless set.
+/// Whether all results of this process are the same bits on every processor; false unless set by portable(true).
 inline bool portable() { return detail::is_portable().load(std::memory_order_relaxed); }
-
-/// With `wanted`, training, evaluation, sampling and scoring give the same bits for every instruction set, compiler,
-/// level of optimisation and number of threads: products of matrices are the library's own in place of those of BLAS,
-/// and subnormal numbers are kept. Compile with -ffp-contract=off, as the CMake targets do. Set it before models are
-/// built. Not covered: bfloat16, 8-bit integers, and what calls LAPACK (linear dynamical systems, principal angles).
-inline void portable(bool wanted) { detail::is_portable().store(wanted, std::memory_order_relaxed); }
 
 }}  // namespace isogloss

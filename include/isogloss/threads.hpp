@@ -11,6 +11,7 @@
 #endif
 
 #include <isogloss/error.hpp>
+#include <isogloss/precision.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/types.hpp>
 
@@ -46,6 +47,23 @@ inline constexpr int most_threads = 1024;
 inline void threads(int n) {
     require("threads", "n", n, 1, most_threads);
     detail::thread_count().store(n, std::memory_order_relaxed);
+}
+
+/// With `wanted`, training, evaluation, sampling and scoring give the same bits for every instruction set, compiler,
+/// level of optimisation and number of threads() of this process: products of matrices are the library's own in place of
+/// those of BLAS, and subnormal numbers are kept. Call it before a graph is built. Not covered: bfloat16, 8-bit integers,
+/// and what calls LAPACK (linear dynamical systems, principal angles).
+///
+/// Throws UsageError if the compiler contracts a b + c to one rounding: compile with -ffp-contract=off, as the targets of
+/// CMake and pkg-config do.
+inline void portable(bool wanted) {
+    volatile double third = 1. / 3, three = 3, minus_one = -1;  // out of sight of the compiler
+    const double x = third, y = three, z = minus_one;
+    if (wanted && x * y + z != 0)
+        throw UsageError(
+            "portable: found products and sums contracted by the compiler, expected each rounded; ",
+            "compile with -ffp-contract=off");
+    detail::is_portable().store(wanted, std::memory_order_relaxed);
 }
 
 /// During its lifetime BLAS runs on one thread, because the library splits its products itself; when the last

@@ -46,20 +46,21 @@ template <class L> inline constexpr bool fuses = false;
 using std::abs;
 using std::max;
 
-/// a b + c in one rounding.
-inline double fused(double a, double b, double c) { return std::fma(a, b, c); }
-inline float fused(float a, float b, float c) {
-#ifdef FP_FAST_FMAF
-    return std::fma(a, b, c);
-#else
-    // In double the product is exact. Their sum is rounded to odd: where it is not exact, its last bit is set, so that
-    // the second rounding, to float, decides as the exact sum would.
+/// a b + c in one rounding, through sums in double. The product is exact; the sum is rounded to odd: where it is not
+/// exact, its last bit is set, so that the second rounding, to float, decides as the exact sum would.
+inline float fused_in_double(float a, float b, float c) {
     const double product = double(a) * double(b), sum = product + double(c), part = sum - product,
                  error = (product - (sum - part)) + (double(c) - part);
     auto bits = std::bit_cast<std::uint64_t>(sum);
     if (error != 0 && bits % 2 == 0) bits += (error > 0) == (sum > 0) ? 1 : std::uint64_t(-1);
     return static_cast<float>(std::bit_cast<double>(bits));
+}
+/// a b + c in one rounding; see above.
+template <class T> inline T fused(T a, T b, T c) {
+#ifndef FP_FAST_FMAF
+    if constexpr (std::is_same_v<T, float>) return fused_in_double(a, b, c);
 #endif
+    return std::fma(a, b, c);
 }
 template <class L> inline L fused_lanes(L a, L b, L c) {
     if constexpr (lane_count<L> == 1) {
