@@ -5,11 +5,12 @@
 #pragma once
 
 #include <cmath>
-#include <isogloss/types.hpp>
+#include <cstddef>
+#include <isogloss/config.hpp>
 #include <limits>
 #include <numbers>
 
-namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace elementary {
+namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel { namespace elementary {
 
 /// log x for x ≥ 0 or NaN: with x = 2^e m, √½ ≤ m < √2, it is e log 2 + 2 (s + s³/3 + s⁵/5 + …), s = (m - 1) / (m + 1).
 inline double log(double x) {
@@ -26,9 +27,9 @@ inline double log(double x) {
 }
 
 /// x to an integer power n.
-inline double power(double x, Index n) {
+inline double power(double x, std::ptrdiff_t n) {
     double result = 1;
-    for (Index k = n < 0 ? -n : n; k > 0; k /= 2, x *= x)
+    for (std::ptrdiff_t k = n < 0 ? -n : n; k > 0; k /= 2, x *= x)
         if (k % 2 == 1) result *= x;
     return n < 0 ? 1 / result : result;
 }
@@ -44,4 +45,4 @@ inline double cosine_of_turns(double v) {
     return beyond ? -series : series;
 }
 
-}}}  // namespace isogloss::elementary
+}}}}  // namespace isogloss::kernel::elementary

@@ -1,7 +1,6 @@
 /// @file precision.hpp  The type to which the factors of matrix products are rounded.
 #pragma once
 
-#include <atomic>
 #include <isogloss/config.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
@@ -18,15 +17,5 @@ enum class Precision {
     /// only for weights packed for evaluation, see Graph::packed_weights.
     int8,
 };
-
-namespace detail {
-inline std::atomic<bool>& is_portable() {
-    static std::atomic<bool> it{false};
-    return it;
-}
-}  // namespace detail
-
-/// Whether all results of this process are the same bits on every processor; false unless set by portable(true).
-inline bool portable() { return detail::is_portable().load(std::memory_order_relaxed); }
 
 }}  // namespace isogloss

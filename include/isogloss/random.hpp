@@ -66,7 +66,7 @@ public:
     double normal(Index position) const {
         const auto w = block(static_cast<std::uint64_t>(position));
         const double u = unit(w[0]), v = unit(w[1]);
-        return std::sqrt(-2 * elementary::log(u)) * elementary::cosine_of_turns(v);
+        return std::sqrt(-2 * kernel::elementary::log(u)) * kernel::elementary::cosine_of_turns(v);
     }
 
     /// Uniform on 0 … n-1, n ≥ 1: ⌊n uniform(position)⌋, so that probabilities are 1/n up to 2⁻³², and of more than 2³²

@@ -1,13 +1,24 @@
 /// @file subnormals.hpp  Subnormal numbers are treated as 0 while the library computes.
 #pragma once
 
-#include <isogloss/precision.hpp>
+#include <atomic>
+#include <isogloss/config.hpp>
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
+
+namespace detail {
+inline std::atomic<bool>& is_portable() {
+    static std::atomic<bool> it{false};
+    return it;
+}
+}  // namespace detail
+
+/// Whether all results of this process are the same bits on every processor; false unless set by portable(true).
+inline bool portable() { return detail::is_portable().load(std::memory_order_relaxed); }
 
 /// During its lifetime, its thread reads and writes subnormal numbers (below 1e-38 in float, 2e-308 in double)
 /// as 0; its destructor restores the previous mode. Nearly vanishing probabilities and gradients are subnormal,

@@ -11,7 +11,6 @@
 #endif
 
 #include <isogloss/error.hpp>
-#include <isogloss/precision.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/types.hpp>
 

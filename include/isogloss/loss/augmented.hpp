@@ -107,16 +107,17 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
                 const double of_target = double(z[y]) - double(m);
                 const auto s = kernel::exp_two_temperatures(V, z, m, static_cast<T>(1 / tau), e, soft_row);
                 double divergence =
-                    target_entropy_[g] - s.cross / target_sum_[g] + elementary::log(s.soft_sum);
+                    target_entropy_[g] - s.cross / target_sum_[g] + kernel::elementary::log(s.soft_sum);
                 if (careful_ && divergence < 0.1)  // else its rounding is small beside it
                     if (const double sum = kernel::divergence(V, e, target_sum_[g], soft_row, s.soft_sum);
                         std::isfinite(sum))
                         divergence = sum;
-                const double surprise = surprise_[block.position[r]] = elementary::log(s.sum) - of_target;
+                const double surprise = surprise_[block.position[r]] =
+                    kernel::elementary::log(s.sum) - of_target;
                 by_token[block.position[r]] = hard * surprise + soft * divergence;
                 if (!block.gradient) continue;
                 shift_[r] = (double(m) - double(target_max_[g])) / tau +
-                            elementary::log(s.soft_sum / target_sum_[g]) - divergence;
+                            kernel::elementary::log(s.soft_sum / target_sum_[g]) - divergence;
                 const double c = upstream * soft / tau;
                 kernel::combine(V, static_cast<T>(upstream * hard / s.sum), z, static_cast<T>(c / s.soft_sum),
                                 soft_row, static_cast<T>(-c / target_sum_[g]), e);
@@ -173,7 +174,7 @@ private:
                 const T m = target_max_[g] = kernel::row_max(V, row);
                 double cross = 0;
                 target_sum_[g] = kernel::exp_sum_and_cross(V, row, m, inverse, cross);
-                target_entropy_[g] = cross / target_sum_[g] - elementary::log(target_sum_[g]);
+                target_entropy_[g] = cross / target_sum_[g] - kernel::elementary::log(target_sum_[g]);
             }
         });
     }

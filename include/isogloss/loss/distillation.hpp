@@ -89,8 +89,9 @@ template <class T> struct Distillation : SoftmaxLoss<T, Distillation> {
                 double cross = 0;
                 const double sum = kernel::exp_sum_and_cross(V, e, kernel::row_max(V, e), inverse, cross);
                 const auto s = kernel::exp_two_temperatures(V, z, m, inverse, e, soft);
-                const double surprise = surprise_[block.position[r]] = elementary::log(s.sum) - of_target,
-                             divergence = (cross - s.cross) / sum + elementary::log(s.soft_sum / sum);
+                const double surprise = surprise_[block.position[r]] =
+                                 kernel::elementary::log(s.sum) - of_target,
+                             divergence = (cross - s.cross) / sum + kernel::elementary::log(s.soft_sum / sum);
                 by_token[block.position[r]] = hard * surprise + c * tau * divergence;
                 if (!block.gradient) continue;
                 kernel::combine(V, static_cast<T>(upstream * hard / s.sum), z,

@@ -35,7 +35,7 @@ template <class T> struct GaussianLikelihood {
 
     Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> y, Tokens where = {}) {
         g.require("scale", options.scale, 1e-100, 1e100);
-        own = g.units("s", mean.width).bias("log_scale", constant(elementary::log(options.scale)));
+        own = g.units("s", mean.width).bias("log_scale", constant(kernel::elementary::log(options.scale)));
         return setup(g, mean, own->z, y, where);
     }
     Loss<T> setup(Setup<T>& g, Seq<T> mean, Seq<T> log_scale, Seq<T> y, Tokens where = {}) {
@@ -48,7 +48,7 @@ template <class T> struct GaussianLikelihood {
         target.forward(p, [=](Index k) {
             const double d = static_cast<double>(mean[k]) - static_cast<double>(y[k]),
                          log_scale = static_cast<double>(scale[k]), e = d * kernel::exp_lanes(-log_scale);
-            return elementary::log(2 * std::numbers::pi) / 2 + log_scale + e * e / 2;
+            return kernel::elementary::log(2 * std::numbers::pi) / 2 + log_scale + e * e / 2;
         });
     }
     template <class Quantity> void backward(Backward<T, Quantity>& p) {

@@ -59,7 +59,9 @@ public:
         const T factor = static_cast<T>(clip_factor(norm, options_.clip) / d);
         const T b1 = static_cast<T>(options_.beta1), b2 = static_cast<T>(options_.beta2);
         // Of the β in use.
-        const auto bias = [](T beta, Index k) { return 1 - elementary::power(static_cast<double>(beta), k); };
+        const auto bias = [](T beta, Index k) {
+            return 1 - kernel::elementary::power(static_cast<double>(beta), k);
+        };
         // Infinity times a mean or a weight of 0 would be NaN.
         constexpr T largest = std::numeric_limits<T>::max();
         const auto finite = [](double x) { return static_cast<T>(std::min(x, double(largest))); };

@@ -26,7 +26,7 @@ struct ConstantThenDecay {
         require("constant then decay", "constant", constant, 0);
         require("constant then decay", "factor", factor, Exclusive{0}, 1);
         require("constant then decay", "epoch", epoch, 1);
-        return rate * elementary::power(factor, std::max<Index>(0, epoch - constant));
+        return rate * kernel::elementary::power(factor, std::max<Index>(0, epoch - constant));
     }
 };
 
@@ -51,7 +51,7 @@ struct OneCycle {
         require("one cycle", "finish", finish, 0, 1);
         require("one cycle", "share", s, 0, 1);
         if (s < warm_up) return rate * (start + (1 - start) * s / warm_up);
-        const double fall = (1 + elementary::cosine_of_turns((s - warm_up) / (1 - warm_up) / 2)) / 2;
+        const double fall = (1 + kernel::elementary::cosine_of_turns((s - warm_up) / (1 - warm_up) / 2)) / 2;
         return rate * (finish + (1 - finish) * fall);
     }
 };

@@ -38,7 +38,7 @@ void start_at_frequencies(Graph<T>& g, std::string_view head, const std::vector<
     std::fill_n(table.value, table.size(), T(0));
     T* b = graph::Inspect::store(g)[record.bias].value;
     for (std::size_t v = 0; v < counts.size(); ++v)
-        b[v] = static_cast<T>(elementary::log(std::max(counts[v] / total, 1e-12)));
+        b[v] = static_cast<T>(kernel::elementary::log(std::max(counts[v] / total, 1e-12)));
 }
 
 }}  // namespace isogloss
