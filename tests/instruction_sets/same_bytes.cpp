@@ -12,19 +12,21 @@ using ig::Index;
 
 namespace {
 
-constexpr Index words = 500, steps = 12, length = 10, columns = 8;
+struct Size {
+    Index words = 500, steps = 12, length = 10, columns = 8;
+};
 
 void write(const void* from, std::size_t size, std::size_t count) {
     if (std::fwrite(from, size, count, stdout) != count) std::exit(1);
 }
 
 // Words drawn so that small numbers are frequent: x at a step, then y.
-std::vector<ig::Token> text() {
+std::vector<ig::Token> text(Size s) {
     const ig::Random random(7, 1);
-    std::vector<ig::Token> tokens(std::size_t(columns * (steps * length + 1)));
+    std::vector<ig::Token> tokens(std::size_t(s.columns * (s.steps * s.length + 1)));
     for (std::size_t i = 0; i < tokens.size(); ++i) {
         const double u = random.uniform(Index(i));
-        tokens[i] = static_cast<ig::Token>(double(words) * u * u * u);
+        tokens[i] = static_cast<ig::Token>(double(s.words) * u * u * u);
     }
     return tokens;
 }
@@ -32,11 +34,11 @@ std::vector<ig::Token> text() {
 struct Batch {
     std::vector<ig::Token> input, target;
 };
-Batch batch(const std::vector<ig::Token>& text, Index step) {
+Batch batch(const std::vector<ig::Token>& text, Size s, Index step) {
     Batch b;
-    for (Index t = 0; t < length; ++t)
-        for (Index c = 0; c < columns; ++c) {
-            const auto at = std::size_t(c * (steps * length + 1) + step * length + t);
+    for (Index t = 0; t < s.length; ++t)
+        for (Index c = 0; c < s.columns; ++c) {
+            const auto at = std::size_t(c * (s.steps * s.length + 1) + step * s.length + t);
             b.input.push_back(text[at]), b.target.push_back(text[at + 1]);
         }
     return b;
@@ -46,11 +48,11 @@ enum class Update { sgd, adam, ruop };
 
 // A tied model of one layer.
 template <class T, template <class> class Cell, template <class> class LossNode>
-void train(Index units, double epsilon, Update update) {
-    const auto tokens = text();
-    ig::Graph<T> g({.time = length, .batch = columns, .epsilon = epsilon});
-    auto x = g.tokens("x", words), y = g.tokens("y", words);
-    auto E = g.weight("E", words, units, ig::normal(0.1));
+void train(Index units, double epsilon, Update update, Size s = {}) {
+    const auto tokens = text(s);
+    ig::Graph<T> g({.time = s.length, .batch = s.columns, .epsilon = epsilon});
+    auto x = g.tokens("x", s.words), y = g.tokens("y", s.words);
+    auto E = g.weight("E", s.words, units, ig::normal(0.1));
     auto h = g.template add<ig::Embedding>("embed", {.keep_words = 0.9}, x, E);
     h = g.template add<Cell>("cell", {.units = units}, h);
     h = g.template add<ig::Dropout>("dropout", {.keep = 0.8}, h);
@@ -62,10 +64,10 @@ void train(Index units, double epsilon, Update update) {
     if (update == Update::ruop)
         ruop.emplace(g, g.parameters(),
                      ig::RiemannianOptions{.modulus = ig::UnitModulus::ruop, .rate = 0.01, .clip = 5});
-    for (Index step = 0; step < steps; ++step) {
-        const Batch b = batch(tokens, step);
-        const double loss =
-            g.forward(l, {x, {b.input.data(), length, columns}}, {y, {b.target.data(), length, columns}});
+    for (Index step = 0; step < s.steps; ++step) {
+        const Batch b = batch(tokens, s, step);
+        const double loss = g.forward(l, {x, {b.input.data(), s.length, s.columns}},
+                                      {y, {b.target.data(), s.length, s.columns}});
         write(&loss, sizeof loss, 1);
         g.backward(l);
         if (update == Update::adam) adam.step();
@@ -86,4 +88,8 @@ int main(int argc, char** argv) {
     train<float, ig::Rhn, ig::CrossEntropy>(24, 0, Update::sgd);
     train<double, ig::Lstm, ig::AugmentedLoss>(24, 0, Update::sgd);
     train<float, ig::Glnn, ig::CrossEntropy>(30, 0, Update::ruop);
+    // Logits in several blocks, products cut among threads.
+    const Size large{.words = 6000, .steps = 2, .length = 35, .columns = 20};
+    train<float, ig::Lstm, ig::AugmentedLoss>(64, 0.004, Update::sgd, large);
+    train<float, ig::Lstm, ig::CrossEntropy>(64, 0, Update::sgd, large);
 }

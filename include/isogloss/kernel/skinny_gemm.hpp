@@ -3,6 +3,7 @@
 #pragma once
 
 #include <isogloss/kernel/micro_kernel.hpp>
+#include <isogloss/subnormals.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
@@ -16,7 +17,7 @@ template <class T, class A = Architecture> struct SkinnyGemm {
     /// within the output head. The latter transposes C, which costs the more beside short sums the narrower the vectors are.
     static Index most(Index n) {
         if (n > 320) return 96;
-        return sizeof(typename Micro::L) == 64 ? 400 : 192;
+        return sizeof(typename Micro::L) == 64 && !portable() ? 400 : 192;
     }
     static Index most_transposed(Index k) {
         return sizeof(typename Micro::L) == 64 ? largest_transposed : k <= 320 ? 80 : 192;

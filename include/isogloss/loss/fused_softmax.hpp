@@ -184,7 +184,7 @@ private:
             memory.take(block_, (has_words_ ? 2 : 1) * rows * V);
             memory.take(states_.memory, height(rows) * n);
             memory.take(states_.sums, pieces_ * sums);
-            if (Skinny::Micro::wide)
+            if (Skinny::Micro::wide && !portable())
                 memory.take(states_.left,
                             Skinny::size(std::min(height(rows), Skinny::most_transposed(n)), n));
             if (apart_) memory.take(words_.memory, rows * words_.table.cols);
@@ -226,6 +226,8 @@ private:
     // beyond which BLAS is as fast.
     bool packing_pays(Precision precision, Index capacity) const {
         if (precision == Precision::bf16) return rows_ >= std::min<Index>(capacity, 8);
+        if (portable())
+            return false;  // how much memory it takes, and so the size of blocks, depends on the lanes
         return sizeof(kernel::Lanes<T>) == 32 && capacity >= worth_packing && rows_ >= 32 &&
                height(rows_) <= 384;
     }
@@ -234,7 +236,7 @@ private:
     Index height(Index rows) const { return (has_words_ && !apart_ ? 2 : 1) * rows; }
     // With fewer words than rows, a block may fill a lane group where twice the rows would not.
     Index next(Index left) const {
-        constexpr Index lanes = Skinny::Micro::lanes;
+        const Index lanes = portable() ? 16 : Skinny::Micro::lanes;
         return detail::next_rows(left, rows_, height(1) == 1 ? lanes : std::max<Index>(1, lanes / 2));
     }
 

@@ -17,7 +17,7 @@ public:
     void setup(Setup<T>& s, const Edges& e, Index rows) {
         const Index N = e.units;
         const Index positions = s.capacity().time * s.capacity().batch;
-        if (4 * (e.count() / N) < N || N < kernel::lane_count<L> || positions / 4 < rows) return;
+        if (4 * (e.count() / N) < N || N < 8 || positions / 4 < rows) return;
         units_ = N, rows_ = rows;
         weights_ = s.scratch({rows, N, N});
         if (!s.gradients()) return;
