@@ -237,9 +237,11 @@ inline std::optional<int> parse(CLI::App& app, int argc, char** argv, std::vecto
         if (const std::string wrong = wrong_command(app, argc, argv); !wrong.empty())
             throw CLI::ArgumentMismatch(wrong);
         app.parse(argc, argv);
-    } catch (const CLI::ExtrasError&) {
-        return app.exit(CLI::ArgumentMismatch(wrong_option(app)));
     } catch (const CLI::ParseError& error) {
+        // What is left over first: a required option may be missing because its name has a slip.
+        const bool missing = dynamic_cast<const CLI::RequiredError*>(&error);
+        if (dynamic_cast<const CLI::ExtrasError*>(&error) || (missing && !app.remaining(true).empty()))
+            return app.exit(CLI::ArgumentMismatch(wrong_option(app)));
         return app.exit(error);
     }
     require_numbers(app);

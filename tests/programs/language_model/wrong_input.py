@@ -175,6 +175,7 @@ def usage_errors():
     for units in ["many", "8,", ",8", "8 8", "8;8", ""]:
         usage("train", "--model", "m", "--units", units, says="--units")
     usage("train", "--model", "m", "--no-such-option", says="no-such-option")
+    usage("train", "--modle", "m", says="'--modle' is not an option; did you mean --model?")
     usage("evaluate", "--model", "model", says="--text")
     for command in ["train", "evaluate", "tune", "sample", "complete", "score", "neighbours", "compare", "convert"]:
         lines = run(command, "--help").stdout.splitlines()
