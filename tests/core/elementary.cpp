@@ -1,5 +1,7 @@
 #include <cmath>
 #include <isogloss/elementary.hpp>
+#include <isogloss/types.hpp>
+#include <limits>
 #include <numbers>
 
 #include "catch.hpp"
