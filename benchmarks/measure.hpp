@@ -48,9 +48,9 @@ inline double peak_flops() {
         L a(0.999f), b(0.001f);
         const auto start = std::chrono::steady_clock::now();
         for (long r = 0; r < rounds; ++r) {
-            using isogloss::kernel::fma_lanes;
+            using isogloss::kernel::fused_lanes;
             for (long k = 0; k < inner; ++k)
-                for (auto& s : sums) s = fma_lanes(s, a, b);
+                for (auto& s : sums) s = fused_lanes(s, a, b);
             benchmark::DoNotOptimize(sums);
         }
         const double flops =
