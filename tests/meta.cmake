@@ -121,6 +121,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
             ${CMAKE_CURRENT_BINARY_DIR}/int8 ${CMAKE_CXX_COMPILER} @${portable_flags} COMMAND_EXPAND_LISTS)
         add_test(NAME instruction_sets/same_bytes COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/instruction_sets/same_bytes.sh
             ${CMAKE_CURRENT_BINARY_DIR}/same_bytes ${CMAKE_CXX_COMPILER} -std=c++20 -I${PROJECT_SOURCE_DIR}/include)
+        set_tests_properties(instruction_sets/same_bytes PROPERTIES TIMEOUT 1800)  # compiles a whole program six times
     endif()
 endif()
 
