@@ -2,6 +2,7 @@
 #pragma once
 
 #include <isogloss/kernel/micro_kernel.hpp>
+#include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
 #include <vector>
 
@@ -9,7 +10,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel 
 
 /// Products of any shape, on the calling thread. B is packed in blocks of KC × NC that stay in the L2 cache, A in blocks
 /// of MC rows, in the order in which the micro-kernel reads them. Order of sums as in MicroKernel; of a single row or
-/// column as in a LaneSum, where the other factor lies in memory term by term.
+/// column as in kernel::dot, where the other factor lies in memory term by term.
 template <class T, class A = Architecture> struct Gemm {
     using Micro = MicroKernel<T, A>;
 
@@ -77,15 +78,8 @@ private:
     // c_r = alpha x · row r of a matrix + beta c_r.
     static void dots(T alpha, Index rows, Index k, const T* x, const T* matrix, Index stride, T beta, T* c,
                      Index c_step) {
-        using L = typename Micro::L;
-        for (Index r = 0; r < rows; ++r, matrix += stride, c += c_step) {
-            LaneSum<T, A> sum;
-            sweep_sums<T, A>(0, k, [&](auto at, Index j) {
-                const L term = at.load(x) * at.load(matrix);
-                sum.part[j] += term;
-            });
-            *c = alpha * sum.total() + (beta == T(0) ? T(0) : beta * *c);
-        }
+        for (Index r = 0; r < rows; ++r, matrix += stride, c += c_step)
+            *c = alpha * static_cast<T>(dot<T, A>(k, x, matrix)) + (beta == T(0) ? T(0) : beta * *c);
     }
 
     static constexpr Index MC = 16 * Micro::MR, NC = 1024 / Micro::NR * Micro::NR;
