@@ -18,6 +18,8 @@ class Isogloss(ConanFile):
     topics = ("language-model", "word-vectors", "recurrent-neural-networks", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
+    options = {"blas": ["openblas", "none"]}
+    default_options = {"blas": "openblas"}
     exports_sources = "CMakeLists.txt", "LICENSE", ".cmake/*", "include/*"
     test_package_folder = "tests/consumer/conan"
 
@@ -30,19 +32,23 @@ class Isogloss(ConanFile):
 
     def system_requirements(self):
         apt = Apt(self)
-        apt.install(["libxtensor-dev", "libxtensor-blas-dev", "libxsimd-dev", "nlohmann-json3-dev"])
+        apt.install(["libxtensor-dev", "libxsimd-dev", "nlohmann-json3-dev"])
+        if self.options.blas == "none":
+            return
+        apt.install(["libxtensor-blas-dev"])
         apt.install_substitutes(["libopenblas-openmp-dev"], ["libopenblas-pthread-dev"], ["libopenblas-serial-dev"])
 
     def layout(self):
         cmake_layout(self)
 
     def package_id(self):
-        self.info.clear()
+        self.info.settings.clear()
 
     def generate(self):
         toolchain = CMakeToolchain(self)
         for part in ("TESTS", "EXAMPLES", "PROGRAMS", "BENCHMARKS", "DOCS", "COMPILED", "MPI", "NATIVE"):
             toolchain.cache_variables[f"ISOGLOSS_{part}"] = "OFF"
+        toolchain.cache_variables["ISOGLOSS_BLAS"] = str(self.options.blas)
         toolchain.generate()
 
     def build(self):

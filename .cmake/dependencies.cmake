@@ -16,24 +16,33 @@ endmacro()
 
 isogloss_find(xtensor 0.24 libxtensor-dev)
 
-# xtensor-blas looks for BLAS and LAPACK on its own and would take the slow reference ones.
-if(NOT BLA_VENDOR)
-    set(BLA_VENDOR OpenBLAS)
+set(isogloss_libraries xtensor)
+set(isogloss_definitions "")
+if(ISOGLOSS_BLAS STREQUAL "none")
+    list(APPEND isogloss_definitions ISOGLOSS_NO_BLAS)
+elseif(NOT ISOGLOSS_BLAS STREQUAL "openblas")
+    message(FATAL_ERROR "isogloss: ISOGLOSS_BLAS is '${ISOGLOSS_BLAS}', expected openblas or none.\n"
+        "Another BLAS: leave it at openblas and pass -DBLA_VENDOR=<a vendor that CMake's FindBLAS knows>.")
+else()
+    # xtensor-blas looks for BLAS and LAPACK on its own and would take the slow reference ones.
+    if(NOT BLA_VENDOR)
+        set(BLA_VENDOR OpenBLAS)
+    endif()
+    find_package(BLAS QUIET)
+    find_package(LAPACK QUIET)
+    if(NOT BLAS_FOUND OR NOT LAPACK_FOUND)
+        message(FATAL_ERROR "isogloss: no BLAS with LAPACK of vendor ${BLA_VENDOR} was found.\n"
+            "On Debian and Ubuntu: apt-get install libopenblas-openmp-dev (or libopenblas-pthread-dev)\n"
+            "Another BLAS: pass -DBLA_VENDOR=<a vendor that CMake's FindBLAS knows>.\n"
+            "Without one, and without what needs LAPACK: pass -DISOGLOSS_BLAS=none.")
+    endif()
+    isogloss_find(xtensor-blas 0.20 libxtensor-blas-dev)
+    list(APPEND isogloss_libraries xtensor-blas)
 endif()
-find_package(BLAS QUIET)
-find_package(LAPACK QUIET)
-if(NOT BLAS_FOUND OR NOT LAPACK_FOUND)
-    message(FATAL_ERROR "isogloss: no BLAS with LAPACK of vendor ${BLA_VENDOR} was found.\n"
-        "On Debian and Ubuntu: apt-get install libopenblas-openmp-dev (or libopenblas-pthread-dev)\n"
-        "Another BLAS: pass -DBLA_VENDOR=<a vendor that CMake's FindBLAS knows>.")
-endif()
-isogloss_find(xtensor-blas 0.20 libxtensor-blas-dev)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-
-set(isogloss_libraries xtensor xtensor-blas Threads::Threads)
-set(isogloss_definitions "")
+list(APPEND isogloss_libraries Threads::Threads)
 if(ISOGLOSS_USE_XSIMD)
     isogloss_find(xsimd 8.0 libxsimd-dev)
     list(APPEND isogloss_libraries xsimd)

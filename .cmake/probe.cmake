@@ -1,6 +1,6 @@
 # Links and runs a product and a QR factorisation. Says at configure time, with the name of a package,
 # what would otherwise be an undefined symbol at the end of a long build.
-if(CMAKE_CROSSCOMPILING)
+if(CMAKE_CROSSCOMPILING OR ISOGLOSS_BLAS STREQUAL "none")
     return()
 endif()
 # A library that the project builds itself, as FetchContent brings it, is a target of this configuration: try_run sees imported targets

@@ -6,6 +6,7 @@
 #                              sanitizers; what may run side by side under the thread sanitizer; programs, benchmarks,
 #                              packages, MPI, Python, documentation, site
 # Test programs and examples that passed and have not changed since are not run again.
+#   bash tests/run.sh --without-blas   as the first, with ISOGLOSS_BLAS=none, in build/no-blas
 #   CXX=...                another compiler for build/quick and build/release
 #   ISOGLOSS_WERROR=OFF    lets warnings pass
 set -euo pipefail
@@ -15,7 +16,8 @@ werror=-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}
 case "$*" in
     "") preset=quick ;;
     --full) preset=release ;;
-    *) echo "tests/run.sh: found '$*', expected nothing or --full" >&2; exit 2 ;;
+    --without-blas) preset=no-blas ;;
+    *) echo "tests/run.sh: found '$*', expected nothing, --full or --without-blas" >&2; exit 2 ;;
 esac
 options=(-DISOGLOSS_TESTS=ON -UISOGLOSS_TEST_FOLDERS -UISOGLOSS_COMPONENTS -DISOGLOSS_{COMPILED,EXAMPLES,NATIVE,USE_XSIMD,OPENMP}=ON)
 if [ $preset = release ]; then

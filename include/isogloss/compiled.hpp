@@ -10,11 +10,6 @@
 
 #include <isogloss/check.hpp>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
-#include <isogloss/factor.hpp>
-#include <isogloss/geometry/principal_angles.hpp>
-#include <isogloss/geometry/principal_components.hpp>
-#include <isogloss/geometry/subspace_distance.hpp>
-#include <isogloss/geometry/subspace_monitor.hpp>
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gnn.hpp>
@@ -26,8 +21,19 @@
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/riemannian/start_at_frequencies.hpp>
 
+#ifndef ISOGLOSS_NO_BLAS  // these call LAPACK
+#include <isogloss/factor.hpp>
+#include <isogloss/geometry/principal_angles.hpp>
+#include <isogloss/geometry/principal_components.hpp>
+#include <isogloss/geometry/subspace_distance.hpp>
+#include <isogloss/geometry/subspace_monitor.hpp>
+#endif
+
 // `make` is `template` in src/, `extern template` everywhere else.
 
+#ifdef ISOGLOSS_NO_BLAS
+#define ISOGLOSS_COMPILED_FACTOR(make, T)
+#else
 #define ISOGLOSS_COMPILED_FACTOR(make, T)                                                      \
     make Tensor<T, 2> dense::orthonormal_columns<T>(MatrixRef<const T>, const char*);          \
     make Tensor<T, 1> dense::singular_values<T>(const Tensor<T, 2>&, const char*);             \
@@ -38,8 +44,8 @@
     make std::vector<double> principal_angles<T>(MatrixRef<const T>, MatrixRef<const T>);      \
     make class SubspaceMonitor<T>;                                                             \
     make PrincipalComponents principal_components<T>(MatrixRef<const T>, Index);               \
-    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);                  \
-    make class ConcatenatedSoftmax<T>;
+    make double subspace_distance<T>(MatrixRef<const T>, MatrixRef<const T>);
+#endif
 
 #define ISOGLOSS_COMPILED_GRAPH(make, T)                                                                   \
     make void gemm<T>(T, MatrixRef<const T>, MatrixRef<const T>, T, MatrixRef<T>);                         \
@@ -96,6 +102,7 @@
     ISOGLOSS_COMPILED_NODE(make, T, SparseRnn)
 
 #define ISOGLOSS_COMPILED_LOSSES(make, T)               \
+    make class ConcatenatedSoftmax<T>;                  \
     make class FusedSoftmax<T>;                         \
     ISOGLOSS_COMPILED_NODE(make, T, AugmentedLoss)      \
     ISOGLOSS_COMPILED_NODE(make, T, CrossEntropy)       \

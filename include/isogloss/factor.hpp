@@ -3,6 +3,11 @@
 /// needs LAPACK at link time.
 #pragma once
 
+#ifdef ISOGLOSS_NO_BLAS
+#error \
+    "isogloss/factor.hpp, of lds and of geometry's subspaces, needs LAPACK; found ISOGLOSS_NO_BLAS, expected a program without it (CMake: ISOGLOSS_BLAS=openblas)"
+#endif
+
 #include <algorithm>
 #include <cmath>
 #include <isogloss/array.hpp>

@@ -1,6 +1,6 @@
 /// @file linalg.hpp  Matrix products: shape-checked, in place, without copies, through BLAS or the library's own.
 ///
-/// With ISOGLOSS_NO_BLAS defined in every file of a program the core needs no BLAS; what calls LAPACK (factor.hpp) still does.
+/// With ISOGLOSS_NO_BLAS defined in every file of a program it needs no BLAS, and cannot include what calls LAPACK (factor.hpp).
 #pragma once
 
 #ifndef ISOGLOSS_NO_BLAS

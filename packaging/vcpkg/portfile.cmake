@@ -3,9 +3,15 @@
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 set(VCPKG_BUILD_TYPE release) # headers alone
 
+set(blas none)
+if("blas" IN_LIST FEATURES)
+    set(blas openblas) # or another: BLA_VENDOR
+endif()
+
 vcpkg_cmake_configure(
     SOURCE_PATH "${SOURCE_PATH}"
     OPTIONS
+        -DISOGLOSS_BLAS=${blas}
         -DBLA_VENDOR=All
         -DISOGLOSS_TESTS=OFF
         -DISOGLOSS_EXAMPLES=OFF

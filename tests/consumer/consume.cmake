@@ -1,6 +1,6 @@
 cmake_minimum_required(VERSION 3.21)
-# Uses the library as a stranger would, in one of five ways (HOW): installed, compiled (installed, with the compiled core),
-# subdirectory, pkg-config, package (a Debian package, which must hold what an installation has).
+# Uses the library as a stranger would, in one of six ways (HOW): installed, compiled (installed, with the compiled core),
+# subdirectory, pkg-config, package (a Debian package, which must hold what an installation has), without_blas.
 # Needs SOURCE (the project), BUILD (its build tree), WORK (an own directory), COMPILER and GENERATOR.
 
 function(run)
@@ -25,7 +25,41 @@ file(MAKE_DIRECTORY ${WORK})
 set(configure ${CMAKE_COMMAND} -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${COMPILER}
     -DCMAKE_EXPORT_COMPILE_COMMANDS=ON)
 
-if(HOW STREQUAL "subdirectory")
+if(HOW STREQUAL "without_blas")
+    # Neither BLAS nor LAPACK is looked for, in the installation and in what uses it.
+    set(nowhere "")
+    foreach(package IN ITEMS BLAS LAPACK xtensor-blas)
+        list(APPEND nowhere -DCMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
+    endforeach()
+    set(alone -DISOGLOSS_TESTS=OFF -DISOGLOSS_EXAMPLES=OFF -DISOGLOSS_PROGRAMS=OFF -DISOGLOSS_BENCHMARKS=OFF -DISOGLOSS_DOCS=OFF -DISOGLOSS_COMPILED=OFF)
+    set(without ${configure} -DISOGLOSS_BLAS=none ${nowhere} ${alone} -DCMAKE_INSTALL_PREFIX=${WORK}/prefix -S ${SOURCE} -B ${WORK}/without)
+    foreach(wanted IN ITEMS "COMPONENTS=io\;lds" EXAMPLES=07_lds EXAMPLES=10_subspace_monitor PROGRAMS=lds_text BENCHMARKS=lds PYTHON_MODULE=ON)
+        must_fail_saying("in ISOGLOSS_[A-Z_]+, expected nothing that needs LAPACK, as ISOGLOSS_BLAS is none" ${without} "-DISOGLOSS_${wanted}")
+        file(REMOVE_RECURSE ${WORK}/without)
+    endforeach()
+    must_fail_saying("ISOGLOSS_BLAS is 'atlas', expected openblas or none" ${without} -DISOGLOSS_BLAS=atlas)
+    file(REMOVE_RECURSE ${WORK}/without)
+    run(${without})
+    run(${CMAKE_COMMAND} --install ${WORK}/without)
+    file(MAKE_DIRECTORY ${WORK}/user)
+    file(WRITE ${WORK}/user/CMakeLists.txt "cmake_minimum_required(VERSION 3.21)\nproject(user LANGUAGES CXX)\n"
+        "find_package(isogloss REQUIRED COMPONENTS \${parts})\nadd_executable(consumer ${SOURCE}/tests/consumer/main.cpp)\n"
+        "target_link_libraries(consumer PRIVATE isogloss::isogloss)\n")
+    set(user ${configure} -DCMAKE_PREFIX_PATH=${WORK}/prefix ${nowhere} -S ${WORK}/user -B ${WORK}/build)
+    must_fail_saying("'lds' needs LAPACK, and this isogloss was installed with ISOGLOSS_BLAS=none" ${user} -Dparts=lds)
+    run(${user} -Dparts=)
+    run(${CMAKE_COMMAND} --build ${WORK}/build)
+    run(${WORK}/build/consumer)
+    file(READ ${WORK}/prefix/share/pkgconfig/isogloss.pc flags)
+    execute_process(COMMAND nm ${WORK}/build/consumer OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+    if(flags MATCHES "blas|lapack" OR NOT flags MATCHES "-DISOGLOSS_NO_BLAS" OR symbols MATCHES "cblas|lapack")
+        message(FATAL_ERROR "without_blas: found BLAS in the program, or in\n${flags}")
+    endif()
+    file(WRITE ${WORK}/factor.cpp "#include <isogloss/geometry/principal_angles.hpp>\n")
+    must_fail_saying("needs LAPACK. found ISOGLOSS_NO_BLAS" ${COMPILER} -std=c++20 -DISOGLOSS_NO_BLAS -fsyntax-only
+        -I${SOURCE}/include ${WORK}/factor.cpp)
+    return()
+elseif(HOW STREQUAL "subdirectory")
     run(${configure} -DISOGLOSS_SOURCE_DIR=${SOURCE} -S ${SOURCE}/tests/consumer/subdirectory -B ${WORK}/build)
     file(READ ${WORK}/build/compile_commands.json commands)
     if(commands MATCHES "-march=|tests_|-Wpedantic")
