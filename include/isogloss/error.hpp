@@ -30,7 +30,7 @@ public:
         if constexpr (std::is_floating_point_v<V>)
             end = std::to_chars(digits_, digits_ + sizeof digits_, value, std::chars_format::general, 6).ptr;
         else end = std::to_chars(digits_, digits_ + sizeof digits_, +value).ptr;
-        text_ = {digits_, end};
+        text_ = {digits_, static_cast<std::size_t>(end - digits_)};
     }
     Part(const Part&) = delete;
     Part& operator=(const Part&) = delete;

@@ -22,12 +22,13 @@ inline std::string dimensions_text(std::span<const Index> shape) {
     return out + "]";
 }
 
-/// `unit` times the product of sizes; nothing if a size is negative or the product without zero sizes overflows
-/// an Index.
+/// `unit` times the product of sizes; nothing if a size is negative or the product without zero sizes exceeds what a
+/// pointer can address.
 inline std::optional<Index> product_of(std::span<const Index> sizes, Index unit = 1) {
+    constexpr Index most = std::numeric_limits<std::ptrdiff_t>::max();
     bool none = false;
     for (const Index n : sizes) {
-        if (n < 0 || (n > 0 && unit > std::numeric_limits<Index>::max() / n)) return std::nullopt;
+        if (n < 0 || (n > 0 && unit > most / n)) return std::nullopt;
         if (n > 0) unit *= n;
         else none = true;
     }
@@ -35,14 +36,15 @@ inline std::optional<Index> product_of(std::span<const Index> sizes, Index unit 
 }
 
 /// The bytes of an array of these sizes, with elements of `unit` bytes. Throws E, naming `who` as the caller,
-/// if a size is negative or the number of bytes overflows an Index.
+/// if a size is negative or the number of bytes exceeds what a pointer can address.
 template <class E = UsageError>
 Index bytes_of(std::string_view who, std::initializer_list<Index> sizes, std::size_t unit) {
     const std::span<const Index> shape(sizes.begin(), sizes.size());
     const auto bytes = product_of(shape, static_cast<Index>(unit));
     if (!bytes)
         throw E(who, ": found the sizes ", dimensions_text(shape), " of ", unit,
-                " bytes each, expected sizes of at least 0 and at most 2^63 - 1 bytes together");
+                " bytes each, expected sizes of at least 0 and at most 2^",
+                std::numeric_limits<std::ptrdiff_t>::digits, " - 1 bytes together");
     return *bytes;
 }
 

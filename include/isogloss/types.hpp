@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <isogloss/config.hpp>
+#include <type_traits>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
-/// Sizes, positions and shapes. Signed, so that differences can be negative.
-using Index = std::ptrdiff_t;
+/// Sizes, positions, shapes and counters. Signed, so that differences can be negative; of 64 bits also where a pointer has
+/// 32, as in WebAssembly.
+using Index = std::conditional_t<sizeof(std::ptrdiff_t) == 8, std::ptrdiff_t, std::int64_t>;
 
 /// A word, character or symbol: its number in a vocabulary, 0 … V-1.
 using Token = std::int32_t;
