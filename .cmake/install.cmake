@@ -29,7 +29,7 @@ foreach(name IN LISTS isogloss_components)
 endforeach()
 
 if(TARGET isogloss_compiled)
-    install(TARGETS isogloss_compiled EXPORT isogloss-compiled-targets COMPONENT compiled)
+    install(TARGETS ${isogloss_cores} EXPORT isogloss-compiled-targets COMPONENT compiled)
     install(EXPORT isogloss-compiled-targets NAMESPACE isogloss:: DESTINATION ${isogloss_cmake_dir} COMPONENT compiled)
     # The headers do without OpenMP, a library built with it does not.
     set(isogloss_compiled_dependency "")
@@ -49,6 +49,7 @@ configure_package_config_file(.cmake/isogloss-config.cmake.in ${isogloss_staging
 write_basic_package_version_file(${isogloss_staging}/isogloss-config-version.cmake
     COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 install(FILES ${isogloss_staging}/isogloss-config.cmake ${isogloss_staging}/isogloss-config-version.cmake
+    .cmake/instruction_sets.cmake .cmake/instruction_sets.cpp.in
     DESTINATION ${isogloss_cmake_dir})
 
 # pkg-config knows no targets: what they say, as flags.
@@ -107,9 +108,16 @@ if(NOT PROJECT_IS_TOP_LEVEL)
     return()
 endif()
 
-# The package holds the headers and what finds them. The compiled core, tuned for the machine that built it, and mpi stay out.
+# One package holds the headers and what finds them, another the compiled core if it is not tuned for the machine that built it.
+# mpi stays out.
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL Unspecified)
+if(TARGET isogloss_compiled AND ISOGLOSS_INSTRUCTION_SETS)
+    list(APPEND CPACK_COMPONENTS_ALL compiled)
+    set(CPACK_DEBIAN_COMPILED_PACKAGE_NAME libisogloss-compiled-dev)
+    set(CPACK_DEBIAN_COMPILED_PACKAGE_ARCHITECTURE amd64)
+    set(CPACK_DEBIAN_COMPILED_PACKAGE_DEPENDS "libisogloss-dev (= ${PROJECT_VERSION})")
+endif()
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PACKAGE_VENDOR "${PROJECT_NAME}")

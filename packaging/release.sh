@@ -3,6 +3,8 @@
 # Of the commit that is checked out, which has to be the release: clean, with the tag of its version and a dated section in
 # CHANGELOG. --try takes the tree as it is. Needs git, CMake, Python with venv, and what the library needs (.ci/install build full).
 #   CMAKE_ARGS, SKBUILD_…   further options of the module's build, as of scikit-build-core
+#   SETS                    on x86-64: the instruction sets for which the module and the compiled core are built beside sse2
+#   CORE=OFF                leaves out the package of the compiled core
 set -euo pipefail
 cd "$(dirname "$0")/.."
 trying=
@@ -43,9 +45,16 @@ cd "$work/isogloss-$version"  # nothing below sees the checkout
 say "Single header"
 python3 tools/single_header.py > "$folder/isogloss.hpp"
 
-say "Debian package"
-cmake -S . -B "$work/headers" -DISOGLOSS_{TESTS,EXAMPLES,PROGRAMS,BENCHMARKS,DOCS,MPI,NATIVE}=OFF > "$work/log" || { cat "$work/log"; exit 1; }
-(cd "$work/headers" && cpack -B "$work/package" > "$work/log") || { cat "$work/log"; exit 1; }
+# For other processors than this one, as packages are copied: each instruction set has a build of its own, chosen at the start.
+sets=-DISOGLOSS_INSTRUCTION_SETS= core=OFF
+if [ "$(uname -m)" = x86_64 ]; then sets+=${SETS:-"avx2_fma;avx512;avx512_amx"} core=${CORE:-ON}; fi
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+
+say "Debian packages"
+cmake -S . -B "$work/core" -DISOGLOSS_{TESTS,EXAMPLES,PROGRAMS,BENCHMARKS,DOCS,MPI,NATIVE}=OFF -DCMAKE_INSTALL_PREFIX=/usr \
+    -DISOGLOSS_COMPILED=$core "$sets" > "$work/log" || { cat "$work/log"; exit 1; }
+cmake --build "$work/core" > "$work/log" || { cat "$work/log"; exit 1; }
+(cd "$work/core" && cpack -B "$work/package" > "$work/log") || { cat "$work/log"; exit 1; }
 cp "$work"/package/*.deb "$folder"
 
 say "Python module"
@@ -53,10 +62,8 @@ python=/usr/bin/python3
 [ -x $python ] || python=python3
 "$python" -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet --disable-pip-version-check build "scikit-build-core>=0.10" "nanobind>=2.14"
-# For other processors than this one: a wheel is copied. A manylinux tag takes the container of that project.
-portable=-DISOGLOSS_NATIVE=OFF
-[ "$(uname -m)" != x86_64 ] || portable+=" -DCMAKE_CXX_FLAGS=-march=x86-64-v3"
-CMAKE_ARGS="$portable ${CMAKE_ARGS:-}" CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)} \
+# A manylinux tag takes the container of that project.
+CMAKE_ARGS="-DISOGLOSS_NATIVE=OFF $sets ${CMAKE_ARGS:-}" \
     "$work/venv/bin/python" -m build --no-isolation --outdir "$folder" . > "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 
 cd "$folder"

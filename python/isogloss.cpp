@@ -487,6 +487,7 @@ NB_MODULE(isogloss, m) {
         "same "
         "model take turns.";
     m.attr("__version__") = ISOGLOSS_VERSION;
+    m.attr("configuration") = ig::configuration();
     nb::register_exception_translator(translate);
     m.def(
         "threads", [](int n) { ig::threads(n); }, "n"_a,

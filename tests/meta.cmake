@@ -139,6 +139,9 @@ if(ISOGLOSS_INSTALL)
     if(TARGET isogloss_compiled)
         list(APPEND ways compiled)
     endif()
+    if(isogloss_has_sets)
+        list(APPEND ways instruction_sets)
+    endif()
     foreach(how IN LISTS ways)
         add_test(NAME consumer/${how} COMMAND ${CMAKE_COMMAND} -DHOW=${how} -DSOURCE=${PROJECT_SOURCE_DIR}
             -DBUILD=${PROJECT_BINARY_DIR} -DWORK=${CMAKE_CURRENT_BINARY_DIR}/consumer/${how}

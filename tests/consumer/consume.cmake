@@ -1,6 +1,7 @@
 cmake_minimum_required(VERSION 3.21)
-# Uses the library as a stranger would, in one of six ways (HOW): installed, compiled (installed, with the compiled core),
-# subdirectory, pkg-config, package (a Debian package, which must hold what an installation has), without_blas.
+# Uses the library as a stranger would, in one of seven ways (HOW): installed, compiled (installed, with the compiled core),
+# instruction_sets (installed, by a program built for several), subdirectory, pkg-config, package (a Debian package, which must
+# hold what an installation has), without_blas.
 # Needs SOURCE (the project), BUILD (its build tree), WORK (an own directory), COMPILER and GENERATOR.
 
 function(run)
@@ -19,6 +20,13 @@ function(must_fail_saying words)
         message(FATAL_ERROR "${HOW}: expected a failure that says \"${words}\", found (${result}): ${said}")
     endif()
 endfunction()
+
+macro(must_print words)  # sets CMAKE_MATCH_1
+    execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE printed)
+    if(NOT result EQUAL 0 OR NOT printed MATCHES "^${words}\n?$")
+        message(FATAL_ERROR "${HOW}: expected a program that prints \"${words}\", found (${result}): ${printed}")
+    endif()
+endmacro()
 
 file(REMOVE_RECURSE ${WORK})
 file(MAKE_DIRECTORY ${WORK})
@@ -162,6 +170,57 @@ if(HOW STREQUAL "compiled")
     if(NOT symbols MATCHES " U isogloss::[a-z0-9_:]*read_json" OR symbols MATCHES "nlohmann")
         message(FATAL_ERROR "consumer/compiled made the JSON itself:\n${symbols}")
     endif()
+elseif(HOW STREQUAL "instruction_sets")
+    file(READ /proc/cpuinfo processor)
+    # What chooses, with scripts in the place of the builds: none may be taken that the processor cannot run.
+    include(${WORK}/prefix/share/cmake/isogloss/instruction_sets.cmake)
+    isogloss_instruction_sets()
+    set(CMAKE_CURRENT_BINARY_DIR ${WORK}/chooser)
+    isogloss_chooser(source chooser ${isogloss_wide_sets})
+    run(${COMPILER} -std=c++20 -Wall -Wextra -Werror ${source} -o ${WORK}/chooser/chooser)
+    set(widest sse2)
+    foreach(set IN ITEMS sse2 ${isogloss_wide_sets})
+        file(WRITE ${WORK}/chooser/chooser.builds/${set} "#!/bin/sh\nprintf %s \"${set} $*\"\n")
+        file(CHMOD ${WORK}/chooser/chooser.builds/${set} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+    endforeach()
+    if(processor MATCHES " avx2 " AND processor MATCHES " fma ")
+        set(widest avx2_fma)
+    endif()
+    if(processor MATCHES " avx512bw " AND processor MATCHES " avx512vl ")
+        set(widest avx512)
+    endif()
+    if(processor MATCHES " avx512_bf16 " AND processor MATCHES " avx512_vnni ")
+        set(widest avx512_amx)
+    endif()
+    must_print("${widest} one two" ${WORK}/chooser/chooser one two)
+    must_print("sse2 " ${CMAKE_COMMAND} -E env ISOGLOSS_INSTRUCTION_SET=sse2 ${WORK}/chooser/chooser)
+    must_fail_saying("ISOGLOSS_INSTRUCTION_SET is 'neon', expected one that was built and that this processor has: [a-z0-9_, ]*sse2"
+        ${CMAKE_COMMAND} -E env ISOGLOSS_INSTRUCTION_SET=neon ${WORK}/chooser/chooser)
+    if(NOT widest MATCHES "avx512")
+        must_fail_saying("ISOGLOSS_INSTRUCTION_SET is 'avx512'" ${CMAKE_COMMAND} -E env ISOGLOSS_INSTRUCTION_SET=avx512 ${WORK}/chooser/chooser)
+    endif()
+    # A program, installed and called through a link
+    run(${configure} -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O0
+        -DCMAKE_CXX_FLAGS=-DISOGLOSS_UNOPTIMISED -DWITH_CORE=OFF -DSETS=avx2_fma -S ${SOURCE}/tests/consumer/instruction_sets -B ${WORK}/build)
+    run(${CMAKE_COMMAND} --build ${WORK}/build --parallel 2)
+    run(${CMAKE_COMMAND} --install ${WORK}/build --prefix ${WORK}/program)
+    file(MAKE_DIRECTORY ${WORK}/program/bin)
+    file(CREATE_LINK ../lib/consumer/consumer ${WORK}/program/bin/consumer SYMBOLIC)
+    set(chosen sse2)
+    if(NOT widest STREQUAL "sse2")
+        set(chosen avx2_fma)
+    endif()
+    foreach(mode IN ITEMS "" portable)
+        must_print("v[0-9_]+_${chosen}_xsimd_[a-z]+ ([0-9.]+)" ${WORK}/program/bin/consumer ${mode})
+        set(wide ${CMAKE_MATCH_1})
+        must_print("v[0-9_]+_sse2_xsimd_[a-z]+ ([0-9.]+)" ${CMAKE_COMMAND} -E env ISOGLOSS_INSTRUCTION_SET=sse2
+            ${WORK}/program/bin/consumer ${mode})
+        set(plain ${CMAKE_MATCH_1})
+        string(SUBSTRING ${wide} 0 6 digits)
+        if(NOT plain MATCHES "^${digits}" OR (mode STREQUAL "portable" AND NOT plain STREQUAL wide))
+            message(FATAL_ERROR "${mode}: a loss of ${wide} by ${chosen} and ${plain} by sse2")
+        endif()
+    endforeach()
 elseif(HOW STREQUAL "package")
     find_program(CMAKE_CPACK_COMMAND cpack REQUIRED)
     run(${CMAKE_CPACK_COMMAND} --config ${BUILD}/CPackConfig.cmake -B ${WORK}/package)

@@ -1,0 +1,103 @@
+# What is distributed is built for plain x86-64 and for some wider instruction sets, and begins with instruction_sets.cpp.in,
+# which takes the widest build that the processor can run. The builds share nothing: memory is laid out by the width of
+# registers, and the templates of a program are to be as fast as those of the library. Installed too.
+
+# The sets by the names of config.hpp, each wider than the one before, with the features that a processor must have for it. Those
+# behind | are for the compiler alone: the library asks for them itself.
+macro(isogloss_instruction_sets)
+    set(isogloss_set_sse2 "")
+    set(isogloss_set_avx2_fma avx avx2 fma bmi bmi2 popcnt)
+    set(isogloss_set_avx512 ${isogloss_set_avx2_fma} avx512f avx512bw avx512cd avx512dq avx512vl)
+    set(isogloss_set_avx512_amx ${isogloss_set_avx512} avx512vnni avx512bf16 | amx-tile amx-bf16)
+    set(isogloss_wide_sets avx2_fma avx512 avx512_amx)
+    set(isogloss_has_sets FALSE)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+        set(isogloss_has_sets TRUE)
+    endif()
+endmacro()
+
+# isogloss_set_flags(OUT SET): the compiler's flags for an instruction set.
+function(isogloss_set_flags out set)
+    isogloss_instruction_sets()
+    set(flags ${isogloss_set_${set}})
+    list(FILTER flags EXCLUDE REGEX "^[|]$")
+    list(TRANSFORM flags PREPEND -m)
+    set(${out} ${flags} PARENT_SCOPE)
+endfunction()
+
+# isogloss_chooser(OUT NAME SETS...): the source of what chooses among the builds of NAME for these sets and for sse2.
+function(isogloss_chooser out name)
+    isogloss_instruction_sets()
+    set(sets "")
+    foreach(set IN LISTS isogloss_wide_sets)
+        if(set IN_LIST ARGN)
+            string(REGEX REPLACE ";[|].*" "" features "${isogloss_set_${set}}")
+            list(TRANSFORM features REPLACE "(.+)" "__builtin_cpu_supports(\"\\1\")")
+            list(JOIN features " && " features)
+            string(PREPEND sets "        {\"${set}\", ${features}},\n")  # the widest comes first
+        endif()
+    endforeach()
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}_instruction_sets.cpp)
+    configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/instruction_sets.cpp.in ${source} @ONLY)
+    set(${out} ${source} PARENT_SCOPE)
+endfunction()
+
+# isogloss_executable(NAME SOURCES files... LINK targets... [SETS sets...] [DESTINATION folder]): a program that is built for plain
+# x86-64 and for each of SETS, by default avx2_fma, avx512 and avx512_amx, and that takes one of these builds when it starts. They
+# are in the folder NAME.builds beside it. LINK: what each build links; for isogloss::compiled its own. DESTINATION installs them.
+# Off x86-64 or Linux it is an ordinary program.
+function(isogloss_executable name)
+    isogloss_instruction_sets()
+    cmake_parse_arguments(PARSE_ARGV 1 it "" "DESTINATION" "SOURCES;LINK;SETS")
+    if(NOT it_SETS)
+        set(it_SETS ${isogloss_wide_sets})
+    endif()
+    set(fail FATAL_ERROR "isogloss_executable(${name}):")
+    set(unknown ${it_SETS})
+    list(REMOVE_ITEM unknown ${isogloss_wide_sets})
+    if(it_UNPARSED_ARGUMENTS OR NOT it_SOURCES OR unknown)
+        message(${fail} "found '${it_UNPARSED_ARGUMENTS}', sources '${it_SOURCES}', sets '${it_SETS}', expected "
+            "SOURCES files... LINK targets... [SETS some of ${isogloss_wide_sets}] [DESTINATION folder]")
+    endif()
+    if(isogloss_has_sets)
+        isogloss_chooser(chooser ${name} ${it_SETS})
+        add_executable(${name} ${chooser})
+    else()
+        add_executable(${name} ${it_SOURCES})
+        target_link_libraries(${name} PRIVATE ${it_LINK})
+    endif()
+    if(it_DESTINATION)
+        install(TARGETS ${name} RUNTIME DESTINATION ${it_DESTINATION})
+    endif()
+    if(NOT isogloss_has_sets)
+        return()
+    endif()
+    foreach(set IN LISTS it_SETS ITEMS sse2)
+        set(link ${it_LINK})
+        if(NOT set STREQUAL "sse2")
+            list(TRANSFORM link APPEND _${set} REGEX "^isogloss::compiled$")
+        endif()
+        foreach(core IN LISTS link)
+            if(core MATCHES "^isogloss::compiled_" AND NOT TARGET ${core})
+                message(${fail} "found no ${core}, expected an isogloss with ${set} among its ISOGLOSS_INSTRUCTION_SETS; "
+                    "or give SETS without it")
+            endif()
+            if(core MATCHES "^isogloss::(isogloss|compiled)$")
+                get_target_property(options ${core} INTERFACE_COMPILE_OPTIONS)
+                if(options MATCHES "-march=native")
+                    message(${fail} "found ${core} for this machine alone, expected -DISOGLOSS_NATIVE=OFF where it is configured")
+                endif()
+            endif()
+        endforeach()
+        isogloss_set_flags(flags ${set})
+        add_executable(${name}_${set} ${it_SOURCES})
+        target_compile_options(${name}_${set} PRIVATE ${flags})
+        target_link_libraries(${name}_${set} PRIVATE ${link})
+        set_target_properties(${name}_${set} PROPERTIES OUTPUT_NAME ${set}
+            RUNTIME_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:${name}>/${name}.builds)
+        add_dependencies(${name} ${name}_${set})
+        if(it_DESTINATION)
+            install(TARGETS ${name}_${set} RUNTIME DESTINATION ${it_DESTINATION}/${name}.builds)
+        endif()
+    endforeach()
+endfunction()
