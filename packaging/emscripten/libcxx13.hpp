@@ -37,6 +37,10 @@ enable_if_t<is_floating_point_v<T>, to_chars_result> to_chars(char* first, char*
     }
 }
 
+template <class Array> unique_ptr<Array> make_unique_for_overwrite(size_t n) {
+    return unique_ptr<Array>(new remove_extent_t<Array>[n]);
+}
+
 namespace ranges {
 
 template <class Range, class F> constexpr bool any_of(Range&& range, F f) {
@@ -73,7 +77,7 @@ template <class A, class B> constexpr auto mismatch(A&& a, B&& b) {
     } const found{at.first, at.second};
     return found;
 }
-template <class Range, class Less, class Key> void stable_sort(Range&& range, Less, Key key) {
+template <class Range, class Less = std::less<>, class Key> void stable_sort(Range&& range, Less, Key key) {
     std::stable_sort(range.begin(), range.end(), [&](auto&& a, auto&& b) { return key(a) < key(b); });
 }
 

@@ -119,7 +119,7 @@ public:
     }
 
     /// Appends bytes to the stream.
-    void add(std::string_view bytes) { add(std::as_bytes(std::span(bytes))); }
+    void add(std::string_view bytes) { add(std::as_bytes(std::span(bytes.data(), bytes.size()))); }
 
     /// The checksum of all bytes so far.
     std::uint64_t value() const { return ~state_; }

@@ -184,8 +184,8 @@ public:
     ///     Graph<float> g({.time = 1, .batch = 50}, weights);
     ///
     /// The packed matrices are a snapshot: unlike with shared_weights(), later changes of the weights take effect
-    /// only where they are read unpacked (embeddings, biases, matrices chosen by a token). Call it again after a
-    /// change. Throws UsageError for bf16 and int8 in double and while weights are lent (Lease) to a WeightDrop or
+    /// only where they are read unpacked (embeddings, biases, matrices chosen by a token). Call
+    /// SharedWeights::repack() after a change. Throws UsageError for bf16 and int8 in double and while weights are lent (Lease) to a WeightDrop or
     /// DynamicUpdate, NumericError for a matrix that is not finite.
     SharedWeights<T> packed_weights(Precision precision = Precision::full) const;
 

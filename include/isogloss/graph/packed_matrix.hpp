@@ -44,6 +44,8 @@ public:
             });
         }
     }
+    /// Packs another matrix of these sizes in its place.
+    void repack(MatrixRef<const T> b) { pack(b, precision_, memory_); }
     explicit operator bool() const { return memory_ != nullptr; }
 
     /// C = S + A B for A [m, k] and C [m, n]; rows of S are `start` [n], or 0 if it is null, and 0 in the last

@@ -54,15 +54,27 @@ public:
             const MatrixRef<const T> values = p.values(), matrix = transposed ? t(values) : values;
             if (p.name != name || packed || !graph::PackedMatrix<T>::serves(precision, matrix.height()))
                 continue;
-            if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
-                throw NumericError("packed_weights: the weight '", name, "' is ", p.value[bad], " at row ",
-                                   bad / p.cols, ", column ", bad % p.cols);
+            require_finite(p);
             if (!packed_) packed_ = std::make_shared<Packed>();
             const Index bytes = graph::PackedMatrix<T>::bytes(precision, matrix.height(), matrix.width());
             auto* const memory =
                 packed_->memory.template take<std::byte>(bytes, message("packed weight '", name, "'"));
-            packed_->matrices.emplace_back().pack(matrix, precision, memory);
-            packed = &packed_->matrices.back();
+            auto& made = packed_->matrices.emplace_back();
+            made.weight = &p - weights_.data(), made.transposed = transposed;
+            made.matrix.pack(matrix, precision, memory);
+            packed = &made.matrix;
+        }
+    }
+    /// Packs the same matrices anew, where they lie, after the weights have changed: graphs built on these weights, none
+    /// of which may run meanwhile, see the change in their next pass. Allocates nothing. Throws NumericError for a
+    /// weight that is not finite; those before it are packed then.
+    void repack() {
+        if (!packed_) return;
+        for (auto& made : packed_->matrices) {
+            const Parameter<T>& p = weights_[static_cast<std::size_t>(made.weight)];
+            require_finite(p);
+            const MatrixRef<const T> values = p.values();
+            made.matrix.repack(made.transposed ? t(values) : values);
         }
     }
     /// The same weights without packed matrices.
@@ -87,10 +99,20 @@ public:
     }
 
 private:
+    struct PackedWeight {
+        graph::PackedMatrix<T> matrix;
+        Index weight = 0;
+        bool transposed = false;
+    };
     struct Packed {
         graph::Arena memory;
-        std::deque<graph::PackedMatrix<T>> matrices;
+        std::deque<PackedWeight> matrices;
     };
+    static void require_finite(const Parameter<T>& p) {
+        if (const Index bad = kernel::first_non_finite(p.size(), p.value); bad != p.size())
+            throw NumericError("packed_weights: the weight '", p.name, "' is ", p.value[bad], " at row ",
+                               bad / p.cols, ", column ", bad % p.cols);
+    }
 
     std::shared_ptr<const graph::Arena> memory_;
     std::shared_ptr<Packed> packed_;

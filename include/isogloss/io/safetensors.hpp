@@ -311,7 +311,7 @@ private:
                       max_safetensors_header, " of them; the file is truncated or not a safetensors file");
         std::string json(length, '\0');
         in.read(std::as_writable_bytes(std::span(json)));
-        const std::uint64_t data = size - 8 - length;
+        const auto data = static_cast<std::size_t>(size - 8 - length);
         detail::SafetensorsHeader header;
         if (const auto problem = detail::read_safetensors_header(json, data, header); !problem.empty())
             in.refuse(problem);

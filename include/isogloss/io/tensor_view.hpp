@@ -125,7 +125,7 @@ inline TensorView text_view(std::string name, std::string_view characters) {
     return {std::move(name),
             DType::u8,
             {static_cast<Index>(characters.size())},
-            std::as_bytes(std::span(characters))};
+            std::as_bytes(std::span(characters.data(), characters.size()))};
 }
 
 }}}  // namespace isogloss::io
