@@ -11,7 +11,9 @@
 #endif
 
 // The widest instruction set that the compiler flags allow (-march=…).
-#if defined(__AVX512BF16__) && (defined(__AMX_BF16__) || defined(__AMXBF16__))
+#if defined(__wasm_simd128__)
+#define ISOGLOSS_DETAIL_MACHINE wasm_simd128
+#elif defined(__AVX512BF16__) && (defined(__AMX_BF16__) || defined(__AMXBF16__))
 #define ISOGLOSS_DETAIL_MACHINE avx512_amx
 #elif defined(__AVX512BF16__)
 #define ISOGLOSS_DETAIL_MACHINE avx512_bf16

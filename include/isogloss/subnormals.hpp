@@ -4,7 +4,7 @@
 #include <atomic>
 #include <isogloss/config.hpp>
 
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__wasm__)
 #include <xmmintrin.h>
 #endif
 
@@ -29,13 +29,13 @@ class SubnormalsAreZero {
 public:
     /// With `wanted` false, the reverse: subnormal numbers are kept.
     explicit SubnormalsAreZero([[maybe_unused]] bool wanted = true) {
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__wasm__)
         before_ = _mm_getcsr();
         _mm_setcsr(wanted && !portable() ? before_ | bits : before_ & ~bits);
 #endif
     }
     ~SubnormalsAreZero() {
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__wasm__)
         _mm_setcsr((_mm_getcsr() & ~bits) | (before_ & bits));  // exception flags raised since stay set
 #endif
     }
@@ -44,7 +44,7 @@ public:
 
     /// Whether the calling thread treats them as 0 now.
     static bool active() {
-#if defined(__SSE2__)
+#if defined(__SSE2__) && !defined(__wasm__)
         return (_mm_getcsr() & bits) == bits;
 #else
         return false;

@@ -43,7 +43,7 @@ if command -v em++ >/dev/null && command -v node >/dev/null; then
     # acorn by a node of Debian alone, and no file beside the program under node 18 and later.
     export NODE_PATH=${NODE_PATH:-/usr/share/nodejs}
     libraries=(-sNODERAWFS=1 -sFORCE_FILESYSTEM=1 -sSINGLE_FILE=1 -sWASM_BIGINT=1 -sALLOW_MEMORY_GROWTH=1)
-    target wasm.js 1 node -- em++ "${other[@]}" -msimd128 -fwasm-exceptions \
+    target wasm.js 1 node -- em++ "${other[@]}" $xsimd -msimd128 -msse4.1 -fwasm-exceptions \
         -include "$here/../../packaging/emscripten/libcxx13.hpp"
 else
     echo "wasm: left out, as em++ (emscripten) or node is not installed"

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/random.hpp>
 #include <limits>
@@ -132,19 +133,54 @@ TEMPLATE_LIST_TEST_CASE("Functions and fused products have the bits of those of 
     }
 }
 
-TEST_CASE("A fused product is rounded once without instructions for it, ties of the first rounding included",
-          "[kernel][simd]") {
+TEMPLATE_LIST_TEST_CASE("A fused product is rounded once, with and without instructions for it",
+                        "[kernel][simd]", Sets) {
+    using T = typename TestType::T;
+    using A = typename TestType::A;
+    using Limits = std::numeric_limits<T>;
+    std::vector<T> a, b, c;
+    const std::vector<T> special = {T(0),
+                                    T(1),
+                                    Limits::min(),
+                                    Limits::max(),
+                                    Limits::denorm_min(),
+                                    Limits::infinity(),
+                                    T(1.5),
+                                    Limits::epsilon(),
+                                    T(1) - Limits::epsilon() / 2,
+                                    T(1) / T(3),
+                                    Limits::quiet_NaN(),
+                                    T(3) * Limits::min() / 4};
+    for (const T x : special)
+        for (const T y : special)
+            for (const T z : special)
+                for (const int signs : {0, 1, 2, 3})
+                    a.push_back(signs & 1 ? -x : x), b.push_back(y), c.push_back(signs & 2 ? -z : z);
     const Random random(1, stream_of("fused"));
     for (Index i = 0; i < 400000; ++i) {
-        // Numbers of few bits and far apart in size: their sums often lie just beside the middle between two floats.
+        // Numbers of few bits and far apart in size: their sums often lie just beside the middle between two floats. In
+        // every fourth group they are subnormal or nearly so.
         const auto number = [&](Index k) {
             const auto bits = random.bits(3 * i + k);
-            const auto size = std::ldexp(float(bits >> (8 + bits % 16)), int(bits % 61) - 40);
+            const int smaller = i % 64 < 16 ? k < 2 ? 50 : 100 : 0;
+            const auto size = std::ldexp(T(bits >> (8 + bits % 16)), int(bits % 61) - 40 - smaller);
             return bits & 128 ? -size : size;
         };
-        const float a = number(0), b = number(1), c = number(2);
-        CAPTURE(a, b, c);
-        REQUIRE(kernel::fused_in_double(a, b, c) == std::fma(a, b, c));
+        a.push_back(number(0)), b.push_back(number(1)), c.push_back(number(2));
+    }
+    const auto same = [](T x, T y) {
+        return std::memcmp(&x, &y, sizeof x) == 0 || (std::isnan(x) && std::isnan(y));
+    };
+    std::vector<T> got(a.size());
+    kernel::sweep<T, A>(0, std::ssize(a), [&](auto at) {
+        at.store(got.data(), kernel::fused_lanes(at.load(a.data()), at.load(b.data()), at.load(c.data())));
+    });
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        CAPTURE(a[i], b[i], c[i]);
+        const T exact = std::fma(a[i], b[i], c[i]);
+        REQUIRE(same(got[i], exact));
+        if constexpr (std::is_same_v<T, float>)
+            REQUIRE(same(kernel::fused_in_double(a[i], b[i], c[i]), exact));
     }
 }
 

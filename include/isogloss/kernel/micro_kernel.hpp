@@ -8,6 +8,7 @@
 #include <isogloss/kernel/simd.hpp>
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/matrix_ref.hpp>
+#include <isogloss/subnormals.hpp>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
@@ -34,7 +35,7 @@ template <class T> void gemm(MatrixRef<const T> a, MatrixRef<const T> b, T beta,
 ///          as possible, so that none is thin.
 /// Order    a sum over k runs in order, in T, by fused multiply-adds, in k-blocks that are added one after the
 ///          other: an element of C does not depend on its position, the number of rows or the number of
-///          threads.
+///          threads. Unless portable(), an instruction set without fused products multiplies and adds.
 template <class T, class A = Architecture> struct MicroKernel {
     using L = Lanes<T, A>;
     static constexpr Index lanes = lane_count<L>;
@@ -120,24 +121,27 @@ template <class T, class A = Architecture> struct MicroKernel {
         Index c_stride;
     };
     static void multiply(const Block& block) {
-        dispatch_rows<1>(block, static_cast<int>(block.padded / lanes));
+        const int groups = static_cast<int>(block.padded / lanes);
+        if constexpr (!fuses<L>)
+            if (!portable()) return dispatch_rows<false, 1>(block, groups);
+        dispatch_rows<true, 1>(block, groups);
     }
 
 private:
-    template <int mr> static void dispatch_rows(const Block& block, int groups) {
+    template <bool fuse, int mr> static void dispatch_rows(const Block& block, int groups) {
         if constexpr (mr < MR)
-            if (block.rows != mr) return dispatch_rows<mr + 1>(block, groups);
-        dispatch_vectors<mr, 1>(block, groups);
+            if (block.rows != mr) return dispatch_rows<fuse, mr + 1>(block, groups);
+        dispatch_vectors<fuse, mr, 1>(block, groups);
     }
-    template <int mr, int nv> static void dispatch_vectors(const Block& block, int groups) {
+    template <bool fuse, int mr, int nv> static void dispatch_vectors(const Block& block, int groups) {
         if constexpr (nv < vectors)
-            if (groups != nv) return dispatch_vectors<mr, nv + 1>(block, groups);
-        run<mr, nv>(block);
+            if (groups != nv) return dispatch_vectors<fuse, mr, nv + 1>(block, groups);
+        run<fuse, mr, nv>(block);
     }
 
     // Not inlined: beside a caller's variables g++ 12 runs out of the 16 registers of AVX2, and the loop reloads
     // addresses and columns of B from memory, which made it 1.6 times as slow.
-    template <int mr, int nv> [[gnu::noinline]] static void run(const Block& block) {
+    template <bool fuse, int mr, int nv> [[gnu::noinline]] static void run(const Block& block) {
         L sum[mr][nv];
         for (auto& row : sum)
             for (L& s : row) s = L(T(0));
@@ -152,7 +156,9 @@ private:
             for (int r = 0; r < mr; ++r) {
                 const L x(a[r * a_row]);
 #pragma GCC unroll 8
-                for (int v = 0; v < nv; ++v) sum[r][v] = fused_lanes(x, column[v], sum[r][v]);
+                for (int v = 0; v < nv; ++v)
+                    if constexpr (fuse) sum[r][v] = fused_lanes(x, column[v], sum[r][v]);
+                    else sum[r][v] += x * column[v];
             }
         }
         T* c = block.c;

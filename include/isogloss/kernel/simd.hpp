@@ -14,6 +14,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <isogloss/kernel/simd_sse2.hpp>
 #include <isogloss/types.hpp>
 #include <type_traits>
 
@@ -41,7 +42,13 @@ struct Scalar {};  ///< stands in for an instruction set of xsimd
 using Architecture = Scalar;
 template <class T, class A = Architecture> using Lanes = T;
 template <class L> inline constexpr Index lane_count = 1;
-template <class L> inline constexpr bool fuses = false;
+template <class L> inline constexpr bool fuses = false;  // of a lane group; there are none
+#endif
+template <std::floating_point T>
+#ifdef FP_FAST_FMAF
+inline constexpr bool fuses<T> = true;
+#else
+inline constexpr bool fuses<T> = false;
 #endif
 using std::abs;
 using std::max;
@@ -52,7 +59,7 @@ inline float fused_in_double(float a, float b, float c) {
     const double product = double(a) * double(b), sum = product + double(c), part = sum - product,
                  error = (product - (sum - part)) + (double(c) - part);
     auto bits = std::bit_cast<std::uint64_t>(sum);
-    if (error != 0 && bits % 2 == 0) bits += (error > 0) == (sum > 0) ? 1 : std::uint64_t(-1);
+    if ((error < 0 || error > 0) && bits % 2 == 0) bits += (error > 0) == (sum > 0) ? 1 : std::uint64_t(-1);
     return static_cast<float>(std::bit_cast<double>(bits));
 }
 /// a b + c in one rounding; see above.
@@ -72,7 +79,14 @@ template <class L> inline L fused_lanes(L a, L b, L c) {
         constexpr Index n = lane_count<L>;
         alignas(L) T x[n], y[n], z[n];
         a.store_aligned(x), b.store_aligned(y), c.store_aligned(z);
-        for (Index i = 0; i < n; ++i) z[i] = fused(x[i], y[i], z[i]);
+#ifdef __SSE2__
+        if constexpr (std::is_same_v<T, float>)
+            for (Index i = 0; i < n; i += 4)
+                _mm_store_ps(z + i,
+                             fused_in_double(_mm_load_ps(x + i), _mm_load_ps(y + i), _mm_load_ps(z + i)));
+        else
+#endif
+            for (Index i = 0; i < n; ++i) z[i] = fused(x[i], y[i], z[i]);
         return L::load_aligned(z);
     }
 }
