@@ -151,6 +151,22 @@ template <class T, class A = Architecture> double dot(Index n, const T* x, const
     return std::isfinite(sum) ? sum : plain::dot(n, x, y);
 }
 
+/// The same for `rows` rows of y, `stride` apart, read side by side; each sum has the bits that it has alone.
+template <int rows, class T, class A = Architecture>
+void dots(Index n, const T* x, const T* y, Index stride, double* sums) {
+    std::fill_n(sums, rows, 0.0);
+    for (Index i = 0; i < n; i += chunk) {
+        LaneSum<T, A> parts[rows];
+        sweep_sums<T, A>(i, std::min(n, i + chunk), [&](auto at, Index r) {
+            const auto v = at.load(x);
+            for (int q = 0; q < rows; ++q) parts[q].part[r] += v * at.load(y + q * stride);
+        });
+        for (int q = 0; q < rows; ++q) sums[q] += static_cast<double>(parts[q].total());
+    }
+    for (int q = 0; q < rows; ++q)
+        if (!std::isfinite(sums[q])) sums[q] = plain::dot(n, x, y + q * stride);
+}
+
 /// Position of the first element that is not finite, or n.
 template <class T, class A = Architecture> Index first_non_finite(Index n, const T* x) {
     using L = Lanes<T, A>;
