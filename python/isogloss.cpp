@@ -493,6 +493,11 @@ NB_MODULE(isogloss, m) {
         "threads", [](int n) { ig::threads(n); }, "n"_a,
         "Number of threads of all later calls, 1 to 1024; 1 at first, and in a forked process, where it must "
         "stay 1.");
+    m.def(
+        "portable", [](bool wanted) { ig::portable(wanted); }, "wanted"_a,
+        "With True, later trainings and other calls have the same bits on every processor and for any number "
+        "of threads; for what is not covered see docs/core/threads.md. Call it before a model is read or "
+        "trained.");
     pthread_atfork(nullptr, nullptr, [] { ig::threads(1); });  // a child has none of OpenMP's threads
 
     m.def("train", &train, "model"_a, "on_epoch"_a = nb::none(), "options"_a,

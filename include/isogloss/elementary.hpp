@@ -1,4 +1,4 @@
-/// @file elementary.hpp  Logarithm, powers and cosine whose bits do not depend on the C library.
+/// @file elementary.hpp  Logarithm, exponential, powers and cosine whose bits do not depend on the C library.
 ///
 /// Sums and products in double, in a fixed order: the same result on every processor and with every compiler that does
 /// not contract them (-ffp-contract=off). Errors of a few units in the last place; for vectors see kernel/simd.hpp.
@@ -24,6 +24,17 @@ inline double log(double x) {
     for (int k = 23; k >= 3; k -= 2) series = (series + 1. / k) * square;
     const double remainder = e * 7.371002565167799e-13;  // of log 2, of which e times the first part is exact
     return e * 0.6931471805592082 + (remainder + (2 * s * series + 2 * s));
+}
+
+/// exp x = 2^k exp r with |r| ≤ log 2 / 2, by its series.
+inline double exp(double x) {
+    if (!(x > -746)) return x <= -746 ? 0 : x;
+    if (x > 710) return std::numeric_limits<double>::infinity();
+    const double k = std::floor(x * std::numbers::log2e + 0.5);
+    const double r = (x - k * 0.6931471805592082) - k * 7.371002565167799e-13;  // as in log
+    double series = 1;
+    for (int n = 14; n >= 1; --n) series = 1 + series * r / n;
+    return std::ldexp(series, static_cast<int>(k));
 }
 
 /// x to an integer power n.

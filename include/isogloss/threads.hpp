@@ -53,15 +53,20 @@ inline void threads(int n) {
 /// those of BLAS, and subnormal numbers are kept. Call it before a graph is built. Not covered: bfloat16, 8-bit integers,
 /// and what calls LAPACK (linear dynamical systems, principal angles).
 ///
-/// Throws UsageError if the compiler contracts a b + c to one rounding: compile with -ffp-contract=off, as the targets of
-/// CMake and pkg-config do.
+/// Throws UsageError if the compiler contracts a b + c to one rounding or reorders sums: compile with -ffp-contract=off, as
+/// the targets of CMake and pkg-config do, and without -ffast-math.
 inline void portable(bool wanted) {
+#ifdef __FAST_MATH__
+    constexpr bool reordered = true;
+#else
+    constexpr bool reordered = false;
+#endif
     volatile double third = 1. / 3, three = 3, minus_one = -1;  // out of sight of the compiler
     const double x = third, y = three, z = minus_one;
-    if (wanted && x * y + z != 0)
+    if (wanted && (reordered || x * y + z != 0))
         throw UsageError(
-            "portable: found products and sums contracted by the compiler, expected each rounded; ",
-            "compile with -ffp-contract=off");
+            "portable: found products and sums contracted or reordered by the compiler, expected each rounded; ",
+            "compile with -ffp-contract=off and without -ffast-math");
     detail::is_portable().store(wanted, std::memory_order_relaxed);
 }
 

@@ -55,6 +55,7 @@ struct EvaluateOptions {
     std::optional<double> dynamic_rate, dynamic_decay, dynamic_table_rate;
     std::optional<ig::Index> dynamic_steps;
     std::optional<double> softmax_temperature;
+    ig::Index suggest = 0;
     bool json = false;
 
     template <class Command> void declare(Command& c) {
@@ -66,6 +67,9 @@ struct EvaluateOptions {
         declare_adaptation(c, *this, false);
         c.option("--softmax-temperature", softmax_temperature,
                  "the logits are divided by it; `tune` finds the best [1]");
+        c.value("--suggest", suggest,
+                "count the keystrokes of typing the text where so many words are suggested; 0: do not");
+        c.portable();
         c.json(json);
     }
 };
@@ -91,6 +95,7 @@ struct TuneOptions {
         c.flag("--softmax-temperature", softmax_temperature,
                "find the temperature of the softmax, in place of the cache");
         c.value("--columns", columns, "as for evaluate; 1 for the cache and --dynamic");
+        c.portable();
         c.json(json);
     }
 };
@@ -117,6 +122,7 @@ struct SampleOptions {
         c.value("--top-p", top_p,
                 "draw from the likeliest words that together have this probability, above 0 and at most 1");
         c.value("--samples", samples, "number of texts, separated by empty lines");
+        c.portable();
     }
 };
 
@@ -129,6 +135,7 @@ struct CompleteOptions {
     template <class Command> void declare(Command& c) {
         c.required("--text", text, "beginning of a line; -: each line of standard input");
         c.value("--k", k, "how many words");
+        c.portable();
         c.json(json);
     }
 };
@@ -147,6 +154,7 @@ struct ScoreOptions {
         c.value("--batch", batch, "lines processed in parallel");
         c.value("--threads", threads, "threads");
         c.precision(precision);
+        c.portable();
         c.json(json);
     }
 };
@@ -190,6 +198,7 @@ struct CompareOptions {
         c.value("--columns", columns, "columns processed in parallel");
         c.option("--csv", csv, "write a row for each position to this file");
         c.value("--threads", threads, "threads");
+        c.portable();
     }
 };
 

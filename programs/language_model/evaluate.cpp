@@ -6,6 +6,7 @@
 #include "../shared/threads.hpp"
 #include "adaptation.hpp"
 #include "commands.hpp"
+#include "keystrokes.hpp"
 #include "predictions.hpp"
 #include "report.hpp"
 
@@ -21,10 +22,22 @@ auto shown_by(Progress& progress) {
     };
 }
 
-// Evaluates with a cache, dynamic evaluation, or both, in one column and segments of as many steps as the graph.
-ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
-                                   const std::optional<StatisticsText>& statistics, Report& report,
-                                   std::optional<double>& without) {
+// Counts the words of a pass over one column.
+void add(Keystrokes& keystrokes, LoadedModel& it, const ig::text::Batch& batch) {
+    const ig::Index V = it.vocabulary.size();
+    std::vector<float> z(static_cast<std::size_t>(V));
+    for (ig::Index t = 0; t < batch.target.time; ++t)
+        if (const ig::Token y = batch.target.data[t]; y != ig::not_predicted) {
+            it.g->head(it.model.o).logits(t, {z.data(), 1, V});
+            keystrokes.add(z, y);
+        }
+}
+
+// Evaluates in one column and segments of as many steps as the graph, with a cache, dynamic evaluation, suggestions, or
+// several of these.
+ig::Perplexity evaluate_in_order(const EvaluateOptions& o, LoadedModel& it, const ig::text::Corpus& corpus,
+                                 const std::optional<StatisticsText>& statistics, Report& report,
+                                 std::optional<double>& without, std::optional<Keystrokes>& keystrokes) {
     Graph& g = *it.g;
     const Model& m = it.model;
     const ig::NeuralCacheOptions defaults, cache{.window = window_of(o.cache_window, corpus),
@@ -46,7 +59,15 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
     const auto go_on = shown_by(progress);
     std::optional<ig::NeuralCacheTrials<float>> trials;
     ig::Perplexity p;
-    if (o.dynamic.empty()) {
+    if (o.dynamic.empty() && keystrokes) {
+        const ig::Evaluation<float> evaluation(g);
+        for (const auto& batch : batches) {
+            g.forward(m.nll, {m.x, batch.input}, {m.y, batch.target});
+            p.add(g.result(m.nll).cross_entropy(), g.result(m.nll).predicted());
+            add(*keystrokes, it, batch);
+            go_on(batch.index + 1, batches.count());
+        }
+    } else if (o.dynamic.empty()) {
         trials = evaluate_neural_cache(g, m.nll, h, m.x, m.y, std::move(batches), cache.window, flatness,
                                        weights, go_on);
     } else {
@@ -60,6 +81,7 @@ ig::Perplexity evaluate_adaptively(const EvaluateOptions& o, LoadedModel& it, co
         if (statistics) report.line(collect(it, *statistics, steps, update, !o.json));
         p = evaluate_dynamically(g, m.nll, m.x, m.y, batches, update, [&](const ig::text::Batch& batch) {
             if (trials) trials->add(g, m.nll, h, batch.target);
+            if (keystrokes) add(*keystrokes, it, batch);
             return go_on(batch.index + 1, batches.count());
         });
     }
@@ -94,14 +116,22 @@ int evaluate(const EvaluateOptions& o) {
     require_not_adaptive(o.softmax_temperature.has_value(), o.cache, !o.dynamic.empty());
     if (o.softmax_temperature)
         ig::require("evaluate", "--softmax-temperature", *o.softmax_temperature, 0.01, 100);
-    const bool dynamic = !o.dynamic.empty(), adaptive = o.cache || dynamic;
-    if (adaptive && o.columns != 1)
+    const bool dynamic = !o.dynamic.empty(), suggests = o.suggest != 0,
+               in_order = o.cache || dynamic || suggests;
+    ig::require("evaluate", "--suggest", o.suggest, 0, most_size);
+    if (suggests && (o.cache || o.softmax_temperature || o.text == "-"))
+        throw ig::UsageError(ig::message("--suggest is given with ",
+                                         o.cache                 ? "--cache"
+                                         : o.softmax_temperature ? "--softmax-temperature"
+                                                                 : "--text -",
+                                         ", expected a text in a file, --cache and --softmax-temperature left out"));
+    const char* by = o.cache ? "--cache" : dynamic ? "--dynamic" : "--suggest";
+    if (in_order && o.columns != 1)
         throw ig::UsageError(
-            ig::message("--columns is ", o.columns, ", expected 1 with ", o.cache ? "--cache" : "--dynamic",
-                        ": what a word adapts the model to is the text right before the next"));
-    if (adaptive && o.precision != "fp32")
-        throw ig::UsageError(ig::message("--precision is ", o.precision, ", expected fp32 with ",
-                                         o.cache ? "--cache" : "--dynamic",
+            ig::message("--columns is ", o.columns, ", expected 1 with ", by,
+                        ": the text is read in its order"));
+    if (in_order && o.precision != "fp32")
+        throw ig::UsageError(ig::message("--precision is ", o.precision, ", expected fp32 with ", by,
                                          ", which work on the weights and states in float"));
     const auto packed = o.precision == "fp32" ? std::nullopt : std::optional(precision_of(o.precision));
     auto file = read_model(o.model);
@@ -124,8 +154,15 @@ int evaluate(const EvaluateOptions& o) {
 
     ig::Perplexity p;
     std::optional<double> without;  // the cache
-    if (adaptive) {
-        p = evaluate_adaptively(o, it, corpus, statistics, report, without);
+    std::optional<Keystrokes> keystrokes;
+    if (suggests) {
+        if (it.vocabulary.level() == ig::text::Level::character)
+            throw ig::UsageError(ig::message("--suggest is ", o.suggest, ", but '", o.model,
+                                             "' is of characters, expected a model of words"));
+        keystrokes.emplace(it.vocabulary, o.suggest).add_unknowns(o.text);
+    }
+    if (in_order) {
+        p = evaluate_in_order(o, it, corpus, statistics, report, without, keystrokes);
         count_characters(p, it.vocabulary);
     } else if (o.softmax_temperature) {
         p = evaluate_tempered(o, it, corpus, size.columns, report);
@@ -138,6 +175,17 @@ int evaluate(const EvaluateOptions& o) {
     if (without) report.line("    with the cache; without it perplexity " + fixed(*without, 2));
     add_perplexity(report.values, p);
     if (without) report.values["perplexity_without_cache"] = *without;
+    if (keystrokes) {
+        const double saved =
+            1 - double(keystrokes->typed()) / double(std::max<ig::Index>(1, keystrokes->all()));
+        report.line(ig::message("keystrokes  ", grouped(keystrokes->typed()), " in place of ",
+                                grouped(keystrokes->all()), " letters and spaces with ",
+                                counted(o.suggest, "word"), " suggested: ", fixed(100 * saved, 1),
+                                " % saved"));
+        report.values["keystrokes"] = {{"suggested", o.suggest},
+                                       {"typed", keystrokes->typed()},
+                                       {"letters_and_spaces", keystrokes->all()}};
+    }
     report.values["columns"] = size.columns;
     report.values["vocabulary_checksum"] = ig::file::hex16(it.vocabulary.checksum());
     report.finish();

@@ -53,7 +53,8 @@ const std::vector<std::pair<std::string, std::set<std::string>>> headings = {
     {"Schedule of the rate", {"schedule", "decay-from", "decay", "warm-up"}},
     {"Batches", {"bptt", "random-bptt", "shuffle", "shards"}},
     {"Starting points", {"start", "start-from", "vectors", "freeze"}},
-    {"Further on the training", {"precision", "epsilon", "runaway", "checkpoint-every", "subspace"}}};
+    {"Further on the training",
+     {"precision", "portable", "epsilon", "runaway", "checkpoint-every", "subspace"}}};
 const std::string& heading_of(const std::string& option) {
     const auto found =
         std::ranges::find_if(headings, [&](const auto& h) { return h.second.contains(option); });
@@ -109,6 +110,7 @@ public:
         return value.empty() ? option : option->capture_default_str();
     }
 
+    void portable() { program::add_portable(*app_); }
     void json(bool& value) { flag("--json", value, "for programs: results as JSON, one object per line"); }
     void precision(std::string& value) {
         choice("--precision", value, "of the matrix products: fp32, or weights rounded to bf16 or int8",

@@ -143,6 +143,8 @@ struct LoadedModel {
 
 /// The precision that `--precision` of evaluate and score names.
 inline ig::Precision precision_of(const std::string& name) {
+    if (ig::portable() && name != "fp32")
+        throw ig::UsageError(ig::message("--precision is ", name, ", expected fp32 with --portable"));
     return name == "int8" ? ig::Precision::int8 : name == "bf16" ? ig::Precision::bf16 : ig::Precision::full;
 }
 

@@ -66,7 +66,7 @@ struct Options {
     std::string precision = "fp32";
     double epsilon = 0;
     std::string train_tokens, vocabulary, start, start_from, vectors;
-    bool freeze = false;
+    bool freeze = false, portable = false;
 
     std::string train, valid, test, model, log, corpus, preset;
     ig::Index epochs = 3, patience = 0, checkpoint_every = 500;
@@ -185,6 +185,10 @@ template <class O, class F> void each_option(O& o, F&& f) {
       "file of word vectors, as word2vec or GloVe write it, to start with; --embedding has their width", any);
     f("freeze", o.freeze, Kind::training,
       "keep the word vectors at their start values, those of --vectors, --start or --start-from", any);
+
+    f("portable", o.portable, Kind::training,
+      "a model of the same bytes on every processor, for any --threads; a step takes up to a tenth longer",
+      any);
 
     f("train", o.train, Kind::run, "training text; without it the bundled text", any);
     f("valid", o.valid, Kind::run, "validation text", any);
@@ -369,6 +373,7 @@ inline std::string fault(const Options& o) {
     require(o.shards >= 1 && o.shards <= o.batch, "shards", o.shards, ig::message("1 to --batch, ", o.batch));
     require(o.threads >= 1 && o.threads <= ig::most_threads, "threads", o.threads,
             ig::message("1 to ", ig::most_threads));
+    require(o.precision != "bf16" || !o.portable, "precision", o.precision, "fp32 with --portable");
     require(o.epochs >= 1, "epochs", o.epochs, "at least 1");
     require(o.init > 0 && o.init < 1e6, "init", o.init, "a number above 0 and below 1e6");
     require(o.decay_from >= 0, "decay-from", o.decay_from, "0 or more");
@@ -447,7 +452,7 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
                  : !o.start.empty() && o.cell == "rnn" ? 0.1
                                                        : 1;
     if (o.precision == "auto")  // a training keeps its first choice wherever it is resumed
-        o.precision = ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
+        o.precision = !o.portable && ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
     // A recipe without a keep, where every place has its own: the common one is then not used.
     if (std::isnan(o.keep) && o.keep_state && (o.scheme == "gal" || o.keep_input) &&

@@ -285,8 +285,19 @@ int train_on(Ranks& ranks, const Options& given, const std::set<std::string>& na
 
 int train(const Options& given, const std::set<std::string>& named,
           const std::function<void(const Row&)>& on_epoch) {
+    Options options = given;
+    std::set<std::string> of_call = named;
+    // Of the process, where a module of Python may have set it; a training sets it for itself alone.
+    const struct Mode {
+        bool portable = ig::portable();
+        ~Mode() { ig::portable(portable); }
+    } before;
+    if (before.portable) {
+        options.portable = true;
+        of_call.insert("portable");
+    }
     Ranks ranks;
-    return ranks.guard([&] { return train_on(ranks, given, named, on_epoch); });
+    return ranks.guard([&] { return train_on(ranks, options, of_call, on_epoch); });
 }
 
 }  // namespace lm

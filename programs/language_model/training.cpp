@@ -23,9 +23,10 @@ std::string run_name() {
     return ig::message(stamp, "-", ::getpid());
 }
 
-/// Sets the threads of the library before anything is built.
-const Options& with_threads(const Options& o) {
+/// Sets what holds for the whole process before anything is built.
+const Options& with_settings(const Options& o) {
     ig::threads(o.threads);
+    if (o.portable) ig::portable(true);
     return o;
 }
 
@@ -41,7 +42,7 @@ ig::distributed::DataParallelOptions cut_of(const Options& o) {
 Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetensors* from,
                    const StartValues& values)
     : ranks_(ranks),
-      o_(with_threads(options)),
+      o_(with_settings(options)),
       texts_(find_texts(o_)),
       vocabulary_(make_vocabulary(from, values)),
       train_(read_train()),
@@ -176,7 +177,7 @@ void Training::introduce() {
         << (ranks_.size() > 1 ? ig::message(" on each of ", ranks_.size(), " ranks") : "")
         << (o_.shards > 1 ? ", " + counted(o_.shards, "shard") + " a batch" : "")
         << (o_.shuffle == "partial" ? ", partially shuffled" : "")
-        << (o_.precision == "bf16" ? ", products in bfloat16" : "")
+        << (o_.precision == "bf16" ? ", products in bfloat16" : "") << (o_.portable ? ", portable" : "")
         << (drop_ ? ig::message(", ", o_.keep_weights, " of the recurrent weights kept") : "")
         << (o_.epsilon > 0 ? ig::message(", entries below ", o_.epsilon, " sampled") : "")
         << (o_.weight_decay == 0 || !update_.natural() ? ""

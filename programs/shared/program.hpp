@@ -18,6 +18,7 @@
 #include <iostream>
 #include <isogloss/config.hpp>
 #include <isogloss/error.hpp>
+#include <isogloss/threads.hpp>
 #include <isogloss/utf8.hpp>
 #include <memory>
 #include <new>
@@ -84,6 +85,12 @@ inline void with_only(const CLI::App& app, const std::string& why, const std::se
     for (const CLI::Option* option : app.get_options())
         if (const std::string name = option->get_name(); option->count() > 0 && !options.contains(name))
             without(app, why, {name.c_str()});
+}
+
+/// The option --portable of a program or command; it acts as it is read.
+inline void add_portable(CLI::App& app) {
+    app.add_flag_callback(
+        "--portable", [] { ig::portable(true); }, "numbers of the same bits on every processor");
 }
 
 /// The error in a first argument that must be a command: "'trian' is not a command, expected …"; empty if there

@@ -44,6 +44,7 @@ std::unique_ptr<Learner> make_learner(const Options& o, const Text& train) {
 
 int run(const Options& o, const std::optional<isogloss::io::Safetensors>& file, bool trains) {
     const bool writes = !o.write.empty();
+    if (o.portable) isogloss::portable(true);
     const Texts texts =
         o.level == "task"
             ? drawn_texts(o)

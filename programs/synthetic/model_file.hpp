@@ -52,7 +52,8 @@ inline Options stored_options(const isogloss::io::Safetensors& file) {
         };
         json.at("level").get_to(o.level);
         each_stored(o, [&](const char* name, auto& value, const char*) {
-            if (json.contains(name) || std::string_view(name) != "--average")  // absent in earlier files
+            const std::string_view it = name;
+            if (json.contains(name) || (it != "--average" && it != "--portable"))  // absent in earlier files
                 take(name, json.at(name), value);
         });
         take("start", json.value("start", nlohmann::json(0)), o.start);  // absent in earlier files

@@ -35,7 +35,7 @@ struct Options {
     // is trained on, below most_cuts; minibatches: how often the rates were halved, at most most_halvings.
     tasks::Index cut = 0;
     double start_rate = 0, up = 1.1, down = 2, damping = 1, slowest = 0;
-    bool conjugate = false;
+    bool conjugate = false, portable = false;
     double adam_rate = 0.003, sgd_rate = 0, natural_rate = 0, head_rate = 0, natural_damping = 0,
            decay = 0.98, floor = -1, average = 0;
     tasks::Index columns = 0, steps = 50, lasting = 4;
@@ -152,6 +152,7 @@ template <class O, class F> void each_stored(O& o, F&& f) {
     f("--damping", o.damping, "full batches: of the metric's diagonal");
     f("--slowest", o.slowest, "slowest time scale at the start, geometric from 1; 0: 1, 2, ..., units");
     f("--conjugate", o.conjugate, "full batches: conjugate directions of the metric");
+    f("--portable", o.portable, "a model of the same bytes on every processor, given --rounds");
 }
 
 // Options for how a task draws its texts: without meaning for a given text.

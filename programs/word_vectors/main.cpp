@@ -159,6 +159,7 @@ int work(int argc, char** argv) {
         ->capture_default_str();
     e->add_option("--csv", o.csv, "the results as a table");
     e->add_option("--threads", o.threads, "threads")->capture_default_str();
+    program::add_portable(*e);
     if (const auto end = program::parse(app, argc, argv)) return *end;
     require_effect(*e, o);
     program::use_threads("evaluate", o.threads);

@@ -64,6 +64,21 @@ def test_a_trained_model_predicts_and_its_vectors_are_its_own(folder):
     assert np.isfinite(vectors).all()  # the array keeps the model alive
 
 
+def test_portable_trainings_have_the_same_bytes_for_any_number_of_threads(folder):
+    options = {**SMALL, "train": "train.txt", "valid": "valid.txt", "units": 64, "epochs": 1, "overwrite": True}
+    isogloss.portable(True)
+    try:
+        for threads in 1, 2:
+            isogloss.train(f"p{threads}", **{**options, "threads": threads})
+        assert pathlib.Path("p1").read_bytes() == pathlib.Path("p2").read_bytes()
+        with pytest.raises(ValueError, match="--portable .true given, false stored."):
+            isogloss.train("m", resume=True)
+    finally:
+        isogloss.portable(False)
+    isogloss.train("p1", resume=True, epochs=2)  # goes on as it was begun
+    isogloss.train("m", resume=True)  # and leaves the process as it was
+
+
 def test_errors_are_pythons(folder):
     with pytest.raises(TypeError, match="'unit' is not an option"):
         isogloss.train("n", unit=3)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/array.hpp>
+#include <isogloss/elementary.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/evaluation/evaluate.hpp>
 #include <isogloss/kernel/softmax.hpp>
@@ -147,7 +148,7 @@ private:
             const T scale = static_cast<T>(theta);
             const double sum = finite(kernel::exp_sum(n, z, most, scale, static_cast<T*>(nullptr)));
             double of_word = 0;
-            for (const Index j : found_) of_word += std::exp(double(scale * (z[j] - most)));
+            for (const Index j : found_) of_word += kernel::elementary::exp(double(scale * (z[j] - most)));
             *p++ = std::min(1.0, of_word / sum);
         }
     }
@@ -175,9 +176,10 @@ namespace detail {
 /// -log p of the mixture of NeuralCache, given the model's nats -log p_model and p_cache. Infinite if λ = 1 and
 /// p_cache = 0.
 inline double mixed_nats(double nats, double cache, double weight) {
+    using kernel::elementary::log;
     if (weight == 0) return nats;
-    if (cache == 0) return nats - std::log1p(-weight);
-    return -std::log((1 - weight) * std::exp(-nats) + weight * cache);
+    if (cache == 0) return nats - log(1 - weight);
+    return -log((1 - weight) * kernel::elementary::exp(-nats) + weight * cache);
 }
 
 }  // namespace detail

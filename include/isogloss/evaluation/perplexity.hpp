@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cmath>
+#include <isogloss/elementary.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/types.hpp>
+#include <numbers>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
@@ -31,9 +33,9 @@ public:
 
     /// Nats per token; like all averages below, throws UsageError when nothing was counted.
     double nats() const { return nats_ / count(tokens_, "tokens"); }
-    double bits_per_token() const { return nats() / std::log(2.0); }
-    double bits_per_character() const { return nats_ / count(characters_, "characters") / std::log(2.0); }
-    double value() const { return std::exp(nats()); }  ///< the perplexity
+    double bits_per_token() const { return nats() / std::numbers::ln2; }
+    double bits_per_character() const { return nats_ / count(characters_, "characters") / std::numbers::ln2; }
+    double value() const { return kernel::elementary::exp(nats()); }  ///< the perplexity
 
 private:
     static double count(Index n, const char* what) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <isogloss/elementary.hpp>
 #include <isogloss/evaluation/evaluate.hpp>
 #include <isogloss/kernel/softmax.hpp>
 #include <numeric>
@@ -143,8 +143,8 @@ template <class T> HypothesisScores score_hypotheses(Graph<T>& g, Tokens x, Logi
                 if (r % block == 0) g.head(o).logits(r, {logits.data(), std::min(block, rows - r), V});
                 const T* const z = logits.data() + r % block * V;
                 const T most = kernel::row_max(V, z);
-                const double log_sum =
-                    static_cast<double>(most) + std::log(kernel::exp_sum<T>(V, z, most, T(1), nullptr));
+                const double log_sum = static_cast<double>(most) +
+                                       kernel::elementary::log(kernel::exp_sum<T>(V, z, most, T(1), nullptr));
                 const std::size_t next = depth + static_cast<std::size_t>(r / B);
                 const detail::Branch& c = columns[static_cast<std::size_t>(r % B)];
                 for (std::size_t i = c.first; i < c.last; ++i)

@@ -1,8 +1,8 @@
 /// @file evaluation/unigram.hpp  The unigram baseline: each word predicted by its frequency alone.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
+#include <isogloss/elementary.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/text/corpus.hpp>
 #include <isogloss/text/vocabulary.hpp>
@@ -39,7 +39,7 @@ inline double unigram_cross_entropy(const text::Vocabulary& vocabulary, const te
         if (!(p > 0))
             throw DataError("unigram model: ", in_quotes(vocabulary.word(w)),
                             " has count 0; add 1, say, to each");
-        sum -= n * std::log(p);
+        sum -= n * kernel::elementary::log(p);
     }
     return sum / static_cast<double>(corpus.size());
 }

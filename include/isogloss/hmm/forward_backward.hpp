@@ -5,6 +5,7 @@
 #include <cmath>
 #include <concepts>
 #include <isogloss/array.hpp>
+#include <isogloss/elementary.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/linalg.hpp>
@@ -333,7 +334,7 @@ private:
                     for (Index i = 0; i < N; ++i) row[i] /= c;
                 }
                 c_[first_[t] + b] = c;
-                total += std::log(c);
+                total += kernel::elementary::log(c);
             }
         }
         if (end < time_) std::copy_n(rows(u_, end - 1), active(end) * N, checkpoint(end));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <isogloss/array.hpp>
+#include <isogloss/elementary.hpp>
 #include <isogloss/error.hpp>
 #include <isogloss/hmm/forward_backward.hpp>
 #include <isogloss/kernel/rows.hpp>
@@ -97,8 +98,10 @@ public:
         Index place = 0;
         initial_.assign(N, 1 / static_cast<double>(N));
         // Exponential variates, normalised.
-        for (Index i = 0; i < N * N; ++i) transition_.push_back(-std::log(random.uniform(place++)));
-        for (Index i = 0; i < N * A; ++i) emission_.push_back(-std::log(random.uniform(place++)));
+        for (Index i = 0; i < N * N; ++i)
+            transition_.push_back(-kernel::elementary::log(random.uniform(place++)));
+        for (Index i = 0; i < N * A; ++i)
+            emission_.push_back(-kernel::elementary::log(random.uniform(place++)));
         if (options.edges > 0)
             for (Index i = 0; i < N; ++i)
                 for (Index left = N; left > options.edges;) {  // removes transitions to other states
@@ -225,8 +228,8 @@ public:
             best.resize(T * N), path.states.resize(std::size_t(T)), log_move.reserve(N * N);
         });
         if (T == 0) return path;
-        for (const double p : initial_) score.push_back(std::log(p));
-        for (const double p : transition_) log_move.push_back(std::log(p));
+        for (const double p : initial_) score.push_back(kernel::elementary::log(p));
+        for (const double p : transition_) log_move.push_back(kernel::elementary::log(p));
         for (Index t = 0; t < T; ++t) {
             if (t > 0) {
                 std::fill(next.begin(), next.end(), never);
@@ -239,7 +242,7 @@ public:
                 std::swap(score, next);
             }
             if (const Token s = x[t]; s >= 0)
-                for (Index i = 0; i < N; ++i) score[i] += std::log(m.emission[s * N + i]);
+                for (Index i = 0; i < N; ++i) score[i] += kernel::elementary::log(m.emission[s * N + i]);
             if (*std::max_element(score.begin(), score.end()) == never)
                 detail::refuse_probability(0, x[t], t, 0);
         }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <isogloss/elementary.hpp>
 #include <isogloss/graph/node.hpp>
 #include <isogloss/kernel/activation.hpp>
 #include <isogloss/node/dense_edges.hpp>
@@ -64,11 +65,12 @@ public:
 private:
     bool logistic() const { return options_.activation == Activation::logistic; }
     double alpha(Index j) const {
+        using kernel::elementary::exp, kernel::elementary::log;
         const Index N = options_.units;
         return options_.longest == 0
                    ? 1 / static_cast<double>(j + 1)
-                   : std::pow(options_.longest,
-                              N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1));
+                   : exp(log(options_.longest) *
+                         (N == 1 ? 0.0 : -static_cast<double>(j) / static_cast<double>(N - 1)));
     }
 
     SparseRecurrentOptions options_;

@@ -118,6 +118,30 @@ def edges():
     assert edge == [{"option": "--dynamic-rate", "value": 0.2, "try": [0.05, 0.1, 0.2]}] and "the smallest --dynamic-rate of those" in printed, edge
 
 
+def keystrokes():
+    text = "the king sees the dog - in the garden\n"
+    write("line.txt", text)
+    words = text.split()
+    # The model's own ranking of what may come next, for every beginning of the line.
+    rankings = [[c["word"] for c in json.loads(run("complete", "--model", "m", "--text", " ".join(words[:i]), "--k", 10**6, "--json").stdout)["next"]]
+                for i in range(len(words))]
+    for shown in 1, 3:
+        typed = 0
+        for word, ranking in zip(words, rankings):
+            known = [w for w in ranking if w.isalnum()]
+            if word.isalnum():
+                typed += 1 + next((n for n in range(len(word)) if word in [w for w in known if w.startswith(word[:n])][:shown]), len(word))
+        found = json.loads(evaluate("--suggest", shown, "--json", text="line.txt"))["keystrokes"]
+        assert found == {"suggested": shown, "typed": typed, "letters_and_spaces": sum(len(w) + 1 for w in words if w.isalnum())}, (found, typed)
+    assert typed < sum(len(w) + 1 for w in words if w.isalnum())
+    plain, out = evaluate(text="again.txt"), evaluate("--suggest", 3, text="again.txt")
+    assert perplexity(out) == perplexity(plain) and "with 3 words suggested: " in out, out
+    saved = number(r"suggested: ([\d.]+) % saved", out)
+    assert number(r"suggested: ([\d.]+) % saved", evaluate("--suggest", 3, "--dynamic", "sgd", text="again.txt")) > saved > 0
+    write("unknown.txt", "zebra zebra\n")
+    assert json.loads(evaluate("--suggest", 3, "--json", text="unknown.txt"))["keystrokes"] == {"suggested": 3, "typed": 12, "letters_and_spaces": 12}
+
+
 def wrong():
     def refuses(command, *options, says):
         error = run(command, "--model", "m", "--text", "valid.txt", *options, status=1).stderr
@@ -130,6 +154,10 @@ def wrong():
     refuses("evaluate", "--cache", "--cache-weight", 2, says="weight = 2")
     refuses("evaluate", "--cache", "--columns", 2, says="--columns is 2, expected 1 with --cache")
     refuses("evaluate", "--dynamic", "sgd", "--columns", 2, says="--columns is 2, expected 1 with --dynamic")
+    refuses("evaluate", "--suggest", 3, "--columns", 2, says="--columns is 2, expected 1 with --suggest")
+    refuses("evaluate", "--suggest", 3, "--cache", says="--suggest is given with --cache")
+    refuses("evaluate", "--suggest", -1, says="--suggest = -1")
+    assert "is of characters" in run("evaluate", "--model", "c", "--text", "valid.txt", "--suggest", 3, status=1).stderr
     refuses("evaluate", "--dynamic-rate", 1, says="--dynamic-rate is given without --dynamic")
     refuses("evaluate", "--dynamic", "sgd", "--dynamic-text", "train.txt", says="--dynamic-text is given without --dynamic rms or riemannian")
     refuses("evaluate", "--dynamic", "rms", "--dynamic-text", "train.txt", "--dynamic-table-rate", 1,
@@ -167,5 +195,6 @@ with Folder():
     dynamic()
     tune()
     edges()
+    keystrokes()
     wrong()
     assert read("m") == before
