@@ -180,6 +180,10 @@ else()
 endif()
 find_program(ISOGLOSS_AARCH64 aarch64-linux-gnu-g++)
 find_program(ISOGLOSS_QEMU_AARCH64 qemu-aarch64)
+if(ISOGLOSS_AARCH64 AND ISOGLOSS_QEMU_AARCH64 AND EXISTS /usr/include/catch2/catch.hpp)
+    add_test(NAME instruction_sets/arm COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/instruction_sets/arm.sh ${PROJECT_SOURCE_DIR}
+        ${CMAKE_CURRENT_BINARY_DIR}/arm)
+endif()
 if(ISOGLOSS_AARCH64 AND ISOGLOSS_QEMU_AARCH64 AND EXISTS /usr/lib/aarch64-linux-gnu/libopenblas.so)
     add_test(NAME packaging/aarch64 COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/packaging/aarch64.sh ${PROJECT_SOURCE_DIR}
         ${CMAKE_CURRENT_BINARY_DIR}/packaging/aarch64)

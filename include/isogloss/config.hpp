@@ -31,6 +31,8 @@
 #define ISOGLOSS_DETAIL_MACHINE sse2
 #elif defined(__ARM_FEATURE_SVE)
 #define ISOGLOSS_DETAIL_MACHINE sve
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#define ISOGLOSS_DETAIL_MACHINE neon_bf16
 #elif defined(__ARM_NEON)
 #define ISOGLOSS_DETAIL_MACHINE neon
 #else

@@ -156,4 +156,19 @@ private:
     }
 };
 
+/// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `terms` terms, for at
+/// most two panels of A and two of B.
+struct Bf16Block {
+    Index row_panels, column_panels;
+    Index terms;
+    Index rows;              ///< of a panel of A
+    const Bf16 *a, *b;       ///< packed, see Bf16Tiles
+    Index a_panel, b_panel;  ///< elements from one panel to the next
+    const float*
+        start;  ///< S, of C's size: null for 0, C itself to add to it, one row with stride 0 for all rows
+    Index start_stride;
+    float* c;
+    Index c_stride;
+};
+
 }}}  // namespace isogloss::kernel

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <isogloss/kernel/bf16.hpp>
+#include <isogloss/kernel/neon.hpp>
 #include <utility>
 
 // clang up to 15 spells the macros without the second underscore.
@@ -16,21 +17,6 @@
 #endif
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
-
-/// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `terms` terms, for at
-/// most two panels of A and two of B.
-struct Bf16Block {
-    Index row_panels, column_panels;
-    Index terms;
-    Index rows;              ///< of a panel of A
-    const Bf16 *a, *b;       ///< packed, see Bf16Tiles
-    Index a_panel, b_panel;  ///< elements from one panel to the next
-    const float*
-        start;  ///< S, of C's size: null for 0, C itself to add to it, one row with stride 0 for all rows
-    Index start_stride;
-    float* c;
-    Index c_stride;
-};
 
 namespace plain {
 
@@ -206,18 +192,22 @@ template <class F> void with_bf16_micro([[maybe_unused]] Index rows, F&& f) {
 #endif
 #ifdef __AVX512BF16__
     f(Avx512Bf16Micro());
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+    f(BfmmlaMicro());
 #else
     f(plain::Bf16Micro());
 #endif
 }
 
-/// The micro-kernel that with_bf16_micro() chooses: "amx", "avx512bf16" or "plain".
+/// The micro-kernel that with_bf16_micro() chooses: "amx", "avx512bf16", "bfmmla" or "plain".
 inline const char* bf16_micro_name() {
 #ifdef ISOGLOSS_DETAIL_AMX
     if (AmxMicro::is_available()) return "amx";
 #endif
 #ifdef __AVX512BF16__
     return "avx512bf16";
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+    return "bfmmla";
 #else
     return "plain";
 #endif

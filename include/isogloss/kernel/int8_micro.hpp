@@ -1,4 +1,4 @@
-/// @file kernel/int8_micro.hpp  Sums of products of 8-bit integers, for AVX-512-VNNI, AVX2 and any processor.
+/// @file kernel/int8_micro.hpp  Sums of products of 8-bit integers, for AVX-512-VNNI, AVX2, SDOT of ARM and any processor.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <isogloss/kernel/neon.hpp>
 #include <isogloss/types.hpp>
 #include <utility>
 
@@ -159,6 +160,10 @@ private:
             };
             (store(s[r], to + static_cast<Index>(r) * columns), ...);
         }
+    }
+#elif defined(__ARM_FEATURE_DOTPROD)
+    template <int rows> static void add_up(const Block& o, std::int32_t* sum) {
+        add_up_int8<rows>(o.a, o.b, o.groups, o.offset, sum);
     }
 #else
     template <int rows> static void add_up(const Block& o, std::int32_t* sum) {

@@ -9,6 +9,7 @@
 #include <isogloss/kernel/transpose.hpp>
 #include <isogloss/matrix_ref.hpp>
 #include <isogloss/subnormals.hpp>
+#include <utility>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
 
@@ -41,12 +42,13 @@ template <class T, class A = Architecture> struct MicroKernel {
     static constexpr Index lanes = lane_count<L>;
     /// Whether these products beat those of a tuned BLAS: with wide vectors only.
     static constexpr bool wide = lanes > 1 && sizeof(L) >= 32;
-    /// Lane groups in a row of the register block, for 32 or 16 registers; without xsimd a few numbers that the
-    /// compiler may keep in registers.
-    static constexpr int vectors = lanes == 1 ? 8 : sizeof(L) == 64 ? 3 : 2;
-    static constexpr int MR = sizeof(L) == 64 ? 8 : 6;  ///< rows of the register block
-    static constexpr Index NR = vectors * lanes;        ///< columns of the register block, and of a panel
-    static constexpr Index KC = 384;                    ///< most terms of a sum at a time
+    /// Lane groups in a row of the register block, for 32 registers of AVX-512 or of ARM, or 16; without xsimd a few
+    /// numbers that the compiler may keep in registers.
+    static constexpr int vectors = lanes == 1 ? 8 : sizeof(L) == 64 ? 3 : registers<L> == 32 ? 4 : 2;
+    /// Rows of the register block. On ARM g++ 12 loads the numbers of all rows ahead: with 6 by 4 it has no registers left.
+    static constexpr int MR = sizeof(L) == 64 ? 8 : registers<L> == 32 ? 5 : 6;
+    static constexpr Index NR = vectors * lanes;  ///< columns of the register block, and of a panel
+    static constexpr Index KC = 384;              ///< most terms of a sum at a time
 
     /// Rows of the block at `row` of `height`: MR, except that the last two blocks share what is left, so that
     /// none is thin.
@@ -136,15 +138,15 @@ private:
     template <bool fuse, int mr, int nv> static void dispatch_vectors(const Block& block, int groups) {
         if constexpr (nv < vectors)
             if (groups != nv) return dispatch_vectors<fuse, mr, nv + 1>(block, groups);
-        run<fuse, mr, nv>(block);
+        run<fuse, mr, nv>(block, std::make_index_sequence<std::size_t{mr * nv}>());
     }
 
     // Not inlined: beside a caller's variables g++ 12 runs out of the 16 registers of AVX2, and the loop reloads
-    // addresses and columns of B from memory, which made it 1.6 times as slow.
-    template <bool fuse, int mr, int nv> [[gnu::noinline]] static void run(const Block& block) {
-        L sum[mr][nv];
-        for (auto& row : sum)
-            for (L& s : row) s = L(T(0));
+    // addresses and columns of B from memory, which made it 1.6 times as slow. Constant indices keep the sums in registers:
+    // to an array, g++ 12 on ARM would write each of them at every term.
+    template <bool fuse, int mr, int nv, std::size_t... s>
+    [[gnu::noinline]] static void run(const Block& block, std::index_sequence<s...>) {
+        L sum[] = {((void)s, L(T(0)))...};
         const T *a = block.a, *b = block.b, *prefetch = block.prefetch.data;
         const Index a_row = block.a_row, a_step = block.a_step;
         for (Index i = 0; i < block.k;
@@ -152,21 +154,19 @@ private:
             __builtin_prefetch(prefetch, 0, 2);
             L column[nv];
             for (int v = 0; v < nv; ++v) column[v] = Full<T, L>{v * lanes}.load(b);
-#pragma GCC unroll 8
-            for (int r = 0; r < mr; ++r) {
-                const L x(a[r * a_row]);
-#pragma GCC unroll 8
-                for (int v = 0; v < nv; ++v)
-                    if constexpr (fuse) sum[r][v] = fused_lanes(x, column[v], sum[r][v]);
-                    else sum[r][v] += x * column[v];
-            }
+            L x(T(0));
+            ((s % nv == 0 ? void(x = L(a[static_cast<Index>(s / nv) * a_row])) : void(),
+              sum[s] = fuse ? fused_lanes(x, column[s % nv], sum[s]) : sum[s] + x * column[s % nv]),
+             ...);
         }
+        const L whole[] = {sum[s]...};
         T* c = block.c;
         for (int r = 0; r < mr; ++r, c += block.c_stride)
             for (int v = 0; v < nv; ++v) {
                 const Index at = v * lanes;
+                const L& here = whole[r * nv + v];
                 const auto put = [&](auto group) {
-                    group.store(c, block.overwrite ? sum[r][v] : group.load(c) + sum[r][v]);
+                    group.store(c, block.overwrite ? here : group.load(c) + here);
                 };
                 if (at + lanes <= block.columns) put(Full<T, L>{at});
                 else if constexpr (lanes > 1)

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <isogloss/kernel/simd_sse2.hpp>
 #include <isogloss/types.hpp>
+#include <iterator>
 #include <type_traits>
 
 #ifdef XTENSOR_USE_XSIMD
@@ -37,12 +38,20 @@ inline constexpr bool fuses = true;
 inline constexpr bool fuses = std::is_same_v<typename L::arch_type, xsimd::fma3<xsimd::avx2>> ||
                               sizeof(L) == 64;
 #endif
+/// Registers for lanes.
+template <class L>
+#ifdef __aarch64__
+inline constexpr int registers = 32;
+#else
+inline constexpr int registers = sizeof(L) == 64 ? 32 : 16;
+#endif
 #else
 struct Scalar {};  ///< stands in for an instruction set of xsimd
 using Architecture = Scalar;
 template <class T, class A = Architecture> using Lanes = T;
 template <class L> inline constexpr Index lane_count = 1;
 template <class L> inline constexpr bool fuses = false;  // of a lane group; there are none
+template <class L> inline constexpr int registers = 16;
 #endif
 template <std::floating_point T>
 #ifdef FP_FAST_FMAF
@@ -73,7 +82,12 @@ template <class L> inline L fused_lanes(L a, L b, L c) {
     if constexpr (lane_count<L> == 1) {
         return fused(a, b, c);
     } else if constexpr (fuses<L>) {
-        return fma(a, b, c);
+#ifdef __AVX512F__  // where xsimd 8 rounds twice
+        if constexpr (sizeof(L) == 64 && lane_count<L> == 16) return L(_mm512_fmadd_ps(a, b, c));
+        else if constexpr (sizeof(L) == 64) return L(_mm512_fmadd_pd(a, b, c));
+        else
+#endif
+            return fma(a, b, c);
     } else {
         using T = typename L::value_type;
         constexpr Index n = lane_count<L>;
@@ -91,12 +105,19 @@ template <class L> inline L fused_lanes(L a, L b, L c) {
     }
 }
 
-/// a / b, rounded once; that of xsimd 8 is an estimate in float on ARM.
+/// a / b and √a, rounded once; those of xsimd 8 are estimates in float on ARM.
 template <class L> inline L divide(L a, L b) {
 #if defined(XTENSOR_USE_XSIMD) && defined(__aarch64__)
     if constexpr (std::is_same_v<L, Lanes<float>>) return L(vdivq_f32(a, b));
 #endif
     return a / b;
+}
+template <class L> inline L square_root(L a) {
+#if defined(XTENSOR_USE_XSIMD) && defined(__aarch64__)
+    if constexpr (std::is_same_v<L, Lanes<float>>) return L(vsqrtq_f32(a));
+#endif
+    using std::sqrt;
+    return sqrt(a);
 }
 
 /// a where the condition holds, else b, lane by lane.

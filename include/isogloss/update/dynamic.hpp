@@ -153,17 +153,15 @@ private:
                                         : average_ > 0 ? options_.decay / average_
                                                        : 0);
         // For scalars or SIMD lanes.
-        const auto root = [=]<class L>(L square) {
-            using std::sqrt;
-            return sqrt(L(scale) * square);
-        };
+        const auto root = [=]<class L>(L square) { return kernel::square_root(L(scale) * square); };
         const auto back = [=]<class L>(L w, L w0, L square) {
             using std::min;
             if constexpr (by_rms) return min(L(T(1)), L(lambda) * root(square)) * (w0 - w);
             else return L(lambda) * (w0 - w);
         };
         const auto by_gradient = [=]<class L>(L w, L g, L w0, L square) {
-            if constexpr (by_rms) return w - L(eta) * g / (root(square) + L(epsilon)) + back(w, w0, square);
+            if constexpr (by_rms)
+                return w - kernel::divide(L(eta) * g, root(square) + L(epsilon)) + back(w, w0, square);
             else return w - L(eta) * g + back(w, w0, square);
         };
         const auto by_direction = [=]<class L>(L w, L delta, L w0, L square) {
