@@ -16,7 +16,7 @@ from mkdocs.structure.files import File
 from mkdocs.utils import get_relative_url
 
 START = ["tutorial", "faq", "building", "from_pytorch", "limits"]  # of docs/, after README.md and the index; the rest are tasks
-TASKS = ["python", "sentences", "inference", "onnx", "performance", "compiler_messages", "surprises", "how_to_add", "lds", "riemannian"]
+TASKS = ["python", "sentences", "inference", "onnx", "keyboard", "performance", "compiler_messages", "surprises", "how_to_add", "lds", "riemannian"]
 REFERENCE = ["compositions"]
 NAMESPACES = ("check", "counts", "dense", "file", "graph", "hmm", "io", "kernel", "lds", "text")
 PROJECT = ["docs/architecture.md", "docs/testing.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
@@ -104,9 +104,12 @@ def on_files(files, config):
     root = project(config)
     made = pathlib.Path(config.extra["reference"]) / "html"
     there = {page: root / page for page in pages(root)}
-    there |= {p.relative_to(root).as_posix(): p for p in (root / "docs").rglob("*.svg")}
+    there |= {p.relative_to(root).as_posix(): p for p in (root / "docs").rglob("*.*") if p.suffix in (".svg", ".png")}
     there |= {f"reference/{p.relative_to(made).as_posix()}": p for p in made.rglob("*") if p.is_file()}
     there |= {f"assets/{name}": root / "docs" / "site" / name for name in ("site.css", "iframe-worker.js")}
+    keyboard = pathlib.Path(config.extra["keyboard"])  # the page of examples/browser, where em++ could build it
+    if keyboard.is_file():
+        there["keyboard.html"] = keyboard
     for place, path in there.items():
         files.append(File.generated(config, place, abs_src_path=str(path)))
     for source in sources(root):
@@ -130,6 +133,8 @@ def on_page_markdown(markdown, page, config, files):
         return match[0]
 
     out = []
+    if page.file.src_uri == "docs/keyboard.md" and files.get_file_from_path("keyboard.html"):
+        markdown += "\n[Open the page](../keyboard.html)\n"
     for line, code in lines_of(markdown):
         out.append(re.sub(r"^(```\w+) .*", r"\1", line) if code else LINK.sub(link, line))
     return "\n".join(out)

@@ -11,7 +11,7 @@ for package in xtensor xtensor.hpp xtl xflens xsimd nlohmann; do  # of /usr/incl
 done
 compat=$root/packaging/emscripten/libcxx13.hpp
 export NODE_PATH=${NODE_PATH:-/usr/share/nodejs}  # where Debian has acorn, which em++ runs
-em++ -std=c++20 -O2 -msimd128 -fwasm-exceptions -ffp-contract=off -DNDEBUG -DISOGLOSS_NO_BLAS \
+em++ -std=c++20 -O2 -msimd128 -msse4.1 -DXTENSOR_USE_XSIMD -fwasm-exceptions -ffp-contract=off -DNDEBUG -DISOGLOSS_NO_BLAS \
     -include "$compat" -isystem "$out/work/include" -I "$root/include" "$here/bindings.cpp" -o "$out/work/keyboard.js" \
     -s WASM_BIGINT=1 -s MODULARIZE=1 -s EXPORT_NAME=createKeyboard -s ENVIRONMENT=worker -s ALLOW_MEMORY_GROWTH=1 \
     -s EXPORTED_RUNTIME_METHODS=ccall,FS -s FORCE_FILESYSTEM=1 ${ISOGLOSS_EMSCRIPTEN_FLAGS:-}

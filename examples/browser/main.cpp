@@ -2,12 +2,12 @@
 //
 //     keyboard train TEXT MODEL [OPTION VALUE]...   trains on a text and saves the model
 //     keyboard evaluate MODEL TEXT                  its perplexity on a text
-//     keyboard learn MODEL TEXT NEW                 the same, learning from each sentence, and saves what it has learned
+//     keyboard learn MODEL TEXT NEW [portable 1]    the same, learning from each sentence, and saves what it has learned
 //     keyboard sample MODEL WORDS [SEED]            a text of its own
 //     keyboard type MODEL                           for each line typed: likely next words; then learns it
 //
 // Options of train, with their defaults: units 64, spare 1000, batch 8, time 32, keep 0.8, seed 1, epochs 4, words 8000,
-// rate 1.5, portable 0 (1: the same bytes on every processor, and as in a browser).
+// rate 1, portable 0 (1: the same bytes on every processor, and as in a browser).
 #include <cstdio>
 #include <iostream>
 #include <isogloss/file/input_file.hpp>
@@ -84,7 +84,9 @@ int main(int argc, char** argv) try {
         train(arguments);
     } else if (command == "evaluate" && arguments.size() == 2) {
         std::printf("perplexity %.4f\n", Keyboard::load(arguments[0])->evaluate(text(1)).perplexity());
-    } else if (command == "learn" && arguments.size() == 3) {
+    } else if (command == "learn" &&
+               (arguments.size() == 3 || (arguments.size() == 5 && arguments[3] == "portable"))) {
+        if (arguments.size() == 5) ig::portable(number("portable", arguments[4]) != 0);
         const auto keyboard = Keyboard::load(arguments[0]);
         const Index before = keyboard->words();
         const Score score = keyboard->learn(text(1));
@@ -101,7 +103,7 @@ int main(int argc, char** argv) try {
         type(*Keyboard::load(arguments[0]));
     } else {
         throw ig::UsageError("usage: keyboard train TEXT MODEL [OPTION VALUE]... | evaluate MODEL TEXT | ",
-                             "learn MODEL TEXT NEW | sample MODEL WORDS [SEED] | type MODEL");
+                             "learn MODEL TEXT NEW [portable 1] | sample MODEL WORDS [SEED] | type MODEL");
     }
 } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -138,11 +138,14 @@ function draw() {
     const x = (step) => left + (right - left) * step / curve.steps;
     const y = (value) => bottom - (bottom - top) * Math.min(1, Math.max(0, (Math.log(value) - low) / (high - low)));
     const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
-    // The training curve is the geometric mean of some neighbours.
-    const width = Math.max(1, Math.floor(curve.seen.length / 60)), smooth = [];
-    for (let i = width; i <= curve.seen.length; i += width) {
-        const part = curve.seen.slice(i - width, i);
-        smooth.push([part.at(-1)[0], Math.exp(part.reduce((s, p) => s + Math.log(p[1]), 0) / width)]);
+    // The training curve is a running geometric mean.
+    const width = curve.steps / 25, smooth = [];
+    let mean = null, before = 0;
+    for (const [done, value] of curve.seen) {
+        const share = mean === null ? 1 : 1 - Math.exp((before - done) / width);
+        mean = (mean ?? 0) + share * (Math.log(value) - (mean ?? 0));
+        before = done;
+        smooth.push([done, Math.exp(mean)]);
     }
     const ticks = [];
     for (let ten = 1; ten < 1e9; ten *= 10)
@@ -155,7 +158,7 @@ function draw() {
         `<line class="unigram" x1="${left}" x2="${right}" y1="${y(curve.unigram)}" y2="${y(curve.unigram)}"/>` +
         `<text class="of-unigram" x="${right}" y="${y(curve.unigram) - 6}" text-anchor="end">word frequencies alone: ${short(curve.unigram)}</text>` +
         `<path class="seen" d="${path(smooth)}"/><path class="held" d="${path(curve.held)}"/>` +
-        `<circle class="dot" cx="${x(step)}" cy="${y(last)}" r="5"/><text class="of-held" x="${x(step)}" y="${y(last) + 22}" text-anchor="${label}">${short(last)}</text></svg>`;
+        `<circle class="dot" cx="${x(step)}" cy="${y(last)}" r="5"/><text class="of-held" x="${x(step)}" y="${y(last) > bottom - 34 ? y(last) - 12 : y(last) + 22}" text-anchor="${label}">${short(last)}</text></svg>`;
 }
 
 // --- files -----------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ namespace keyboard {
 struct TrainingOptions {
     Index epochs = 4;         ///< passes over the text, ≥ 1
     Index most_words = 8000;  ///< most rows for words of the text, the most frequent that occur twice, ≥ 1
-    double rate = 1.5;        ///< the highest of its cycle
-    Index validations = 20;   ///< in all, ≥ 1
+    double rate = 1;        ///< the highest of its cycle
+    Index validations = 12;   ///< in all, ≥ 1
 };
 
 /// The training of a new model on the first nine tenths of a text; the last tenth validates it.
@@ -34,7 +34,7 @@ public:
         keyboard_ = std::make_unique<Keyboard>(words_of(text.substr(0, cut)), options);
         tokens_ = keyboard_->tokens_of(text.substr(0, cut));
         held_out_ = keyboard_->tokens_of(text.substr(cut));
-        held_out_.resize(std::min<std::size_t>(held_out_.size(), 10000));
+        held_out_.resize(std::min<std::size_t>(held_out_.size(), 5000));
         batches_.emplace(tokens_, keyboard_->rows(), keyboard_->g_.capacity());
         steps_ = batches_->count() * how.epochs;
         sgd_.emplace(keyboard_->g_.parameters(), ig::SgdOptions{.rate = how.rate, .clip = 5});
