@@ -214,6 +214,7 @@ foreach(script links architecture)
 endforeach()
 tests_in_python(docs/tables ../programs/language_model/tables.py report --check)
 tests_in_python(docs/trials ../programs/language_model/tables.py trials --check)
+tests_in_python(docs/user_table ../programs/language_model/user.py report --check)
 tests_in_python(docs/precision_table ../programs/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/loss/sampled_gradients.md
                 --results ${PROJECT_SOURCE_DIR}/programs/language_model/results/exact.csv ${PROJECT_SOURCE_DIR}/programs/language_model/results/sampled.csv)
 tests_in_python(docs/benchmark_results ../benchmarks/results/tables.py --check)

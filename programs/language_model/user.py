@@ -139,18 +139,20 @@ def report(o):
     """The command report: a row for each author and method."""
     rows = {(row['author'], int(row['tokens']), row['method']): row for row in read(o.results)}
     lengths = sorted({tokens for _, tokens, _ in rows})
-    words = [f'{n // 1000},000 words' for n in lengths]
-    table = ['| user | method | ' + ' | '.join(f'perplexity, {w}' for w in words) + ' | ' + ' | '.join(f'keystrokes saved, {w}' for w in words) + ' | ms a step |',
-             '|---|---|' + '---|' * (2 * len(words) + 1)]
-    for author in dict.fromkeys(author for author, *_ in rows):
+    columns = [f'{what}, {n // 1000}k' for what in ('perplexity', 'saved') for n in lengths]
+    table = ['| | ' + ' | '.join(columns) + ' |', '|---|' + '---|' * len(columns)]
+    authors = list(dict.fromkeys(author for author, *_ in rows))
+
+    def saved(row):
+        return f"{100 * (1 - int(row['typed']) / int(row['letters_and_spaces'])):.1f} %" if row and row['typed'] else '–'
+
+    for author in authors:
         for method in METHODS:
-            of = [rows.get((author, n, method)) for n in lengths]
-            if None in of:
-                continue
-            saved = [f"{100 * (1 - int(r['typed']) / int(r['letters_and_spaces'])):.1f} %" if r['typed'] else '–' for r in of]
-            steps = (lengths[-1] - lengths[0]) / 5
-            ms = 1000 * (float(of[-1]['cpu_seconds']) - float(of[0]['cpu_seconds'])) / steps if len(of) > 1 else float('nan')
-            table.append(f'| {author} | {method} | ' + ' | '.join(f"{float(r['perplexity']):.1f}" for r in of) + ' | ' + ' | '.join(saved) + f' | {ms:.1f} |')
+            name = f'{author}: {method}' if len(authors) > 1 else method
+            found_rows = [rows.get((author, n, method)) for n in lengths]
+            cells = [f"{float(row['perplexity']):.1f}" if row else '–' for row in found_rows] + [saved(row) for row in found_rows]
+            if any(found_rows):
+                table.append(f'| {name} | ' + ' | '.join(cells) + ' |')
     return write_between(o.page, 'user.py', '\n'.join(table) + '\n', o.check, f"'{o.results}'")
 
 
