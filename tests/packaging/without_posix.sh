@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Graphs, nodes, losses, updates, metrics, the closed form and HMMs compile where there is no POSIX: without_posix.sh SOURCE WORK, by
-# Debian's cross compiler for Windows. What reads and writes files (file/, text/, io/, lds/) does not.
+# The core, texts, files, metrics, the closed form and HMMs compile where there is no POSIX: without_posix.sh SOURCE WORK, by
+# Debian's cross compiler for Windows. tests/windows.sh runs tests there.
 set -euo pipefail
 mkdir -p "$2/include"
-for library in xtensor xtensor-blas xflens xtl xsimd; do ln -sfn "/usr/include/$library" "$2/include/$library"; done
+for library in xtensor xtensor-blas xflens xtl xsimd nlohmann; do ln -sfn "/usr/include/$library" "$2/include/$library"; done
 cat > "$2/main.cpp" <<'END'
 #include <cstdio>
 #include <isogloss/check.hpp>
 #include <isogloss/closed_form/concatenated_softmax.hpp>
+#include <isogloss/evaluation.hpp>
 #include <isogloss/hmm/hmm.hpp>
+#include <isogloss/io.hpp>
 #include <isogloss/loss/augmented.hpp>
 #include <isogloss/geometry/subspace_distance.hpp>
 #include <isogloss/node/embedding.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/softmax.hpp>
+#include <isogloss/text.hpp>
 #include <isogloss/update/riemannian/riemannian.hpp>
 #include <isogloss/update/sgd.hpp>
 #include <vector>

@@ -1,17 +1,14 @@
 /// @file file/input_file.hpp  Files opened by descriptor: read, or mapped into memory. Writing: output_file.hpp.
 ///
-/// POSIX (open, mmap). Every failure is a FileError with the file name and the reason given by the system.
+/// POSIX (open, mmap), or its like on Windows, see system.hpp. Every failure is a FileError with the file name and the reason given by the system.
 #pragma once
 
 #include <dirent.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <isogloss/error.hpp>
+#include <isogloss/file/system.hpp>
 #include <isogloss/types.hpp>
 #include <memory>
 #include <optional>
@@ -36,9 +33,9 @@ using Folder = std::unique_ptr<DIR, detail::CloseFolder>;
 
 /// The status of a file, following links, or nothing if it does not exist. Throws FileError
 /// if it cannot be determined: a folder on the path without access rights, a name that is too long.
-inline std::optional<struct stat> file_status(const std::string& path) {
-    struct stat status = {};
-    if (::stat(path.c_str(), &status) == 0) return status;
+inline std::optional<posix::Status> file_status(const std::string& path) {
+    posix::Status status = {};
+    if (posix::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     refuse("cannot stat", path);
 }
@@ -55,7 +52,7 @@ public:
         return *this;
     }
     ~Descriptor() {
-        if (number_ >= 0) ::close(number_);
+        if (number_ >= 0) posix::close(number_);
     }
     operator int() const { return number_; }
 
@@ -70,11 +67,13 @@ class InputFile {
 public:
     /// Opens `path`, with further flags of open(2). Throws FileError if it is missing, a directory, or not readable.
     explicit InputFile(std::string path, int flags = 0) : path_(std::move(path)) {
-        do descriptor_ = detail::Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags));
+        do
+            descriptor_ =
+                detail::Descriptor(posix::open(path_.c_str(), O_RDONLY | posix::close_on_exec | flags));
         while (descriptor_ < 0 && errno == EINTR);
         if (descriptor_ < 0) refuse("cannot open", path_);
-        struct stat status = {};
-        if (::fstat(descriptor_, &status) != 0) refuse("cannot stat", path_);
+        posix::Status status = {};
+        if (posix::fstat(descriptor_, &status) != 0) refuse("cannot stat", path_);
         if (S_ISDIR(status.st_mode)) refuse("cannot read", path_, EISDIR);
         bytes_ = S_ISREG(status.st_mode) ? static_cast<Index>(status.st_size) : -1;
     }
@@ -82,7 +81,7 @@ public:
     /// Reads up to `bytes` bytes from the current position; returns the number read, 0 at the end.
     Index read(char* into, Index bytes) {
         for (;;) {
-            const auto got = ::read(descriptor_, into, bytes);
+            const auto got = posix::read(descriptor_, into, bytes);
             if (got >= 0) return static_cast<Index>(got);
             if (errno != EINTR) refuse("cannot read", path_);
         }
@@ -115,7 +114,7 @@ private:
 /// Opens a regular file, whose size is known. Throws FileError for anything else, and does not wait for somebody to write
 /// to a pipe.
 inline InputFile open_regular(const std::string& path) {
-    InputFile file(path, O_NONBLOCK);
+    InputFile file(path, posix::do_not_wait);
     if (file.bytes() < 0) throw FileError("cannot read '", path, "': it is not a regular file");
     return file;
 }
@@ -124,7 +123,8 @@ inline InputFile open_regular(const std::string& path) {
 /// dropped again, so that the file can be larger than memory.
 ///
 /// The file must not be truncated while it is mapped: the system terminates a program that accesses a
-/// page that no longer exists. A file replaced by rename, as OutputFile does, stays readable here.
+/// page that no longer exists. A file replaced by rename, as OutputFile does, stays readable here; on
+/// Windows it cannot be replaced meanwhile.
 class MappedFile {
 public:
     /// Maps `path`. Throws FileError if it cannot be opened or mapped, or has no size.
@@ -132,9 +132,9 @@ public:
     /// Maps a regular file that is open, even if another has taken its name meanwhile. It may be closed afterwards.
     explicit MappedFile(const InputFile& file) : path_(file.path()) {
         if (file.bytes() == 0) return;  // mmap refuses length 0; the view of an empty file is empty
-        void* const memory = ::mmap(nullptr, file.bytes(), PROT_READ, MAP_SHARED, file.descriptor(), 0);
-        if (memory == MAP_FAILED) refuse("cannot map", path_);
-        data_ = {static_cast<char*>(memory), Unmap{file.bytes()}};
+        char* const memory = posix::map(file.descriptor(), file.bytes());
+        if (!memory) refuse("cannot map", path_);
+        data_ = {memory, Unmap{file.bytes()}};
     }
 
     /// First byte, aligned to a page; null for an empty file.
@@ -147,7 +147,7 @@ public:
 private:
     struct Unmap {
         Index bytes;
-        void operator()(char* memory) const { ::munmap(memory, bytes); }
+        void operator()(char* memory) const { posix::unmap(memory, bytes); }
     };
     std::string path_;
     std::unique_ptr<char, Unmap> data_;

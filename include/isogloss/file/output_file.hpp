@@ -1,12 +1,8 @@
 /// @file file/output_file.hpp  A file that is written completely or not at all.
 ///
-/// POSIX (open, fsync, rename). Every failure is a FileError with the file name and the reason given by
+/// POSIX (open, fsync, rename), or its like on Windows, see system.hpp. Every failure is a FileError with the file name and the reason given by
 /// the system.
 #pragma once
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,6 +10,7 @@
 #include <cstddef>
 #include <isogloss/error.hpp>
 #include <isogloss/file/input_file.hpp>
+#include <isogloss/file/system.hpp>
 #include <isogloss/types.hpp>
 #include <span>
 #include <string>
@@ -23,19 +20,25 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 
 /// The folder that contains a file, with a trailing slash; "./" if the name has none.
 inline std::string folder_of(const std::string& path) {
+#ifdef _WIN32
+    const auto slash = path.find_last_of("/\\:");
+#else
     const auto slash = path.rfind('/');
+#endif
     return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
 /// The file that is written under this name: the target of a symbolic link, through any number of links,
 /// whether it exists or not.
 inline std::string link_target(std::string path) {
+#ifndef _WIN32
     for (int links = 0; links < 40; ++links) {  // as many as the system follows
         char target[PATH_MAX];
         const auto length = ::readlink(path.c_str(), target, sizeof target);
         if (length <= 0) break;  // no link
         path = (target[0] == '/' ? "" : folder_of(path)) + std::string(target, length);
     }
+#endif
     return path;
 }
 
@@ -61,26 +64,29 @@ public:
         const auto replaced = file_status(path);
         if (path.empty() || (replaced && !S_ISREG(replaced->st_mode)))
             throw FileError("cannot write '", path, "': it is not a regular file, nor a name for a new one");
-        if (replaced && ::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0)
-            refuse("cannot write", path_);
+        if (replaced && !posix::writable(path_.c_str())) refuse("cannot write", path_);
         buffer_.reserve(capacity);
         static std::atomic<unsigned> number{0};
         // The beginning of a long name is enough: the numbers make it unique, and they must fit, too.
-        const std::string name = path_.substr(path_.rfind('/') + 1, 200);
+        const auto folder = folder_of(path_);
+        const std::string name = path_.substr(path_.starts_with(folder) ? folder.size() : 0, 200);
         do {
-            part_ = folder_of(path_) + name + ".isogloss-part-" + std::to_string(::getpid()) + "-" +
+            part_ = folder + name + ".isogloss-part-" + std::to_string(::getpid()) + "-" +
                     std::to_string(number++);
             // No one else may read the replacement of a file before it has that file's permissions.
-            descriptor_ = detail::Descriptor(
-                ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, replaced ? 0600 : 0666));
+            descriptor_ = detail::Descriptor(posix::open(
+                part_.c_str(), O_RDWR | O_CREAT | O_EXCL | posix::close_on_exec, replaced ? 0600 : 0666));
         } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
         if (descriptor_ < 0) refuse("cannot create a file beside", path_);
+#ifndef _WIN32
         if (replaced) ::fchmod(descriptor_, replaced->st_mode & 0777);  // not every file system has them
+#endif
     }
     OutputFile(const OutputFile&) = delete;
     OutputFile& operator=(const OutputFile&) = delete;
     ~OutputFile() {
-        if (descriptor_ >= 0) ::unlink(part_.c_str());
+        descriptor_ = detail::Descriptor();  // Windows keeps what is open
+        if (!part_.empty()) posix::unlink(part_.c_str());
     }
 
     /// Appends bytes.
@@ -103,12 +109,15 @@ public:
     /// Flushes to disk and renames the file, replacing any older one. Call once, last.
     void commit() {
         flush();
-        if (::fsync(descriptor_) != 0) refuse("cannot flush", path_);
-        if (::rename(part_.c_str(), path_.c_str()) != 0) refuse("cannot replace", path_);
+        if (posix::fsync(descriptor_) != 0) refuse("cannot flush", path_);
         descriptor_ = detail::Descriptor();  // close errors are harmless after fsync
+        if (posix::rename(part_.c_str(), path_.c_str()) != 0) refuse("cannot replace", path_);
+        part_.clear();
+#ifndef _WIN32
         // The new name is on disk only after the folder is; some file systems refuse, which is harmless.
         const detail::Descriptor folder(::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         if (folder >= 0) ::fsync(folder);
+#endif
     }
 
 private:
@@ -124,8 +133,7 @@ private:
     }
     void put_at(Index offset, std::string_view bytes) {
         while (!bytes.empty()) {
-            const auto written =
-                ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+            const auto written = posix::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
             if (written < 0 && errno == EINTR) continue;
             if (written < 0) refuse("cannot write", path_);
             bytes.remove_prefix(written);
