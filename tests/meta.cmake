@@ -254,6 +254,16 @@ if(TARGET site)
     set_tests_properties(${of_site} PROPERTIES FIXTURES_REQUIRED site)
 endif()
 
+# The page of examples/browser, built and driven in Chromium.
+find_program(ISOGLOSS_EMXX em++)
+find_program(ISOGLOSS_CHROMIUM NAMES chromium chromium-browser google-chrome)
+if(ISOGLOSS_EMXX AND ISOGLOSS_CHROMIUM AND ISOGLOSS_PYTHON AND TARGET browser AND NOT isogloss_sanitized)
+    add_test(NAME examples/page COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/examples/page.sh ${CMAKE_CURRENT_BINARY_DIR}/page
+        $<TARGET_FILE:browser> ${ISOGLOSS_CHROMIUM})
+else()
+    message(STATUS "isogloss: no test examples/page, em++ or chromium was not found (bash .ci/install full browser)")
+endif()
+
 add_test(NAME configure_errors COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR}
     -DWORK=${CMAKE_CURRENT_BINARY_DIR}/configure_errors -DCOMPILER=${CMAKE_CXX_COMPILER}
     -DGENERATOR=${CMAKE_GENERATOR} -P ${CMAKE_CURRENT_SOURCE_DIR}/configure_errors.cmake)
