@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Tests for Windows, cross-compiled by mingw-w64 without BLAS and run under wine: windows.sh WORK [FOLDER...], folders of tests/; by
-# default file and text. Takes Debian's g++-mingw-w64-x86-64-posix, wine64, catch2 (2.13), libxtensor-dev, libxsimd-dev and
+# default file. Takes Debian's g++-mingw-w64-x86-64-posix, wine64, catch2 (2.13), libxtensor-dev, libxsimd-dev and
 # nlohmann-json3-dev. Left out are files that include what Windows does not have, or LAPACK.
 set -euo pipefail
 mkdir -p "$1/include"
 work=$(cd "$1" && pwd)
 folders=("${@:2}")
-[ ${#folders[@]} -gt 0 ] || folders=(file text)
+[ ${#folders[@]} -gt 0 ] || folders=(file)
 cd "$(dirname "$0")"
 # Of /usr/include only what is of no system.
 for library in xtensor xtensor.hpp xtl xsimd nlohmann catch2; do ln -sfn "/usr/include/$library" "$work/include/$library"; done

@@ -7,11 +7,6 @@
 #include <optional>
 #include <vector>
 
-#ifdef _WIN32
-#include <fcntl.h>
-#include <io.h>
-#endif
-
 namespace ig = isogloss;
 using ig::Index;
 
@@ -85,9 +80,6 @@ void train(Index units, double epsilon, Update update, Size s = {}) {
 }  // namespace
 
 int main(int argc, char** argv) {
-#ifdef _WIN32
-    _setmode(_fileno(stdout), _O_BINARY);
-#endif
     ig::threads(argc > 1 ? std::atoi(argv[1]) : 1);
     ig::portable(true);
     train<float, ig::Lstm, ig::AugmentedLoss>(40, 0, Update::sgd);

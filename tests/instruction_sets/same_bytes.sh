@@ -48,11 +48,4 @@ if command -v em++ >/dev/null && command -v node >/dev/null; then
 else
     echo "wasm: left out, as em++ (emscripten) or node is not installed"
 fi
-if command -v x86_64-w64-mingw32-g++-posix >/dev/null && command -v wine >/dev/null; then
-    export WINEPREFIX="$work/wine" WINEDEBUG=-all
-    libraries=(-static)
-    target windows.exe 1 wine -- x86_64-w64-mingw32-g++-posix "${other[@]}" $xsimd
-else
-    echo "windows: left out, as x86_64-w64-mingw32-g++-posix or wine is not installed"
-fi
 exit $failed
