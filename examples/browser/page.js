@@ -133,11 +133,6 @@ function showProgress(p) {
 
 function draw() {
     const W = 460, H = 260, left = 52, right = W - 14, top = 18, bottom = H - 28;
-    const values = [...curve.held.map((p) => p[1]), curve.unigram];
-    const low = Math.log(Math.min(...values) / 1.25), high = Math.log(Math.max(...values) * 1.25);
-    const x = (step) => left + (right - left) * step / curve.steps;
-    const y = (value) => bottom - (bottom - top) * Math.min(1, Math.max(0, (Math.log(value) - low) / (high - low)));
-    const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
     // The training curve is a running geometric mean.
     const width = curve.steps / 25, smooth = [];
     let mean = null, before = 0;
@@ -147,6 +142,11 @@ function draw() {
         before = done;
         smooth.push([done, Math.exp(mean)]);
     }
+    const values = [...curve.held.map((p) => p[1]), curve.unigram], all = [...values, ...smooth.map((p) => p[1])];
+    const low = Math.log(Math.min(...all) / 1.25), high = Math.log(Math.max(...values) * 1.25);
+    const x = (step) => left + (right - left) * step / curve.steps;
+    const y = (value) => bottom - (bottom - top) * Math.min(1, Math.max(0, (Math.log(value) - low) / (high - low)));
+    const path = (points) => points.map(([a, b], i) => `${i ? "L" : "M"}${x(a).toFixed(1)} ${y(b).toFixed(1)}`).join("");
     const ticks = [];
     for (let ten = 1; ten < 1e9; ten *= 10)
         for (const digit of [1, 2, 5]) if (Math.log(digit * ten) >= low && Math.log(digit * ten) <= high) ticks.push(digit * ten);
