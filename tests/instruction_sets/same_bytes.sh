@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # The bytes of same_bytes.cpp on each target that can run here, against those in same_bytes.sha256:
 #   same_bytes.sh WORK COMPILER FLAGS...     FLAGS without those of an instruction set
-# Targets: this machine's, those without fused products, with them, without xsimd; clang++; two threads; without BLAS 64-bit
-# ARM, where aarch64-linux-gnu-g++ and qemu-aarch64 are installed, and WebAssembly, where em++ and node are.
+# Targets: this machine's, those without fused products, with them, without xsimd; clang++; two threads; two and four
+# ranks; without BLAS 64-bit ARM, where aarch64-linux-gnu-g++ and qemu-aarch64 are installed, and WebAssembly, where em++
+# and node are.
 set -euo pipefail
 work=$1 here=$(cd "$(dirname "$0")" && pwd) compile=("${@:2}")
 mkdir -p "$work"
 failed=0
-# target NAME THREADS RUN... -- COMPILE...: compiles the program as COMPILE says and runs it by RUN.
+echo 'target     threads, ranks'
+# target NAME "THREADS [RANKS]" RUN... -- COMPILE...: compiles the program as COMPILE says and runs it by RUN.
 target() {
     local name=$1 threads=$2 run=()
     shift 2
@@ -15,14 +17,16 @@ target() {
     shift
     if [ $# -gt 0 ]; then "$@" -ffp-contract=off -o "$work/$name" "$here/same_bytes.cpp" "${libraries[@]}"; fi
     local found
-    found=$(${run[@]+"${run[@]}"} "$work/$name" "$threads" | sha256sum)
-    printf '%-10s %s threads  %s\n' "$name" "$threads" "${found%% *}"
+    found=$(${run[@]+"${run[@]}"} "$work/$name" $threads | sha256sum)
+    printf '%-10s %-4s %s\n' "$name" "$threads" "${found%% *}"
     [ "${found%% *}" = "$(cat "$here/same_bytes.sha256")" ] || failed=1
 }
 libraries=(-lopenblas -llapack)
 xsimd=-DXTENSOR_USE_XSIMD
 target native 1 -- "${compile[@]}" -O3 -march=native $xsimd -fopenmp
 target native 2 --
+target native "1 2" --
+target native "1 4" --
 target x86-64 1 -- "${compile[@]}" -O2 $xsimd
 target plain 1 -- "${compile[@]}" -O1 -march=native
 if grep -qw avx2 /proc/cpuinfo && command -v clang++ >/dev/null; then
