@@ -78,14 +78,17 @@ template <class T, class F>
 void cut(MatrixRef<const T> a, MatrixRef<const T> b, MatrixRef<T> c, F&& f, Index most = most_threads) {
     constexpr double worth_cutting = 4e6;  // multiply-adds
     const Index m = c.rows, n = c.cols;
-    if (threads() == 1 || double(m) * double(n) * double(a.width()) < worth_cutting)
+    if (threads() == 1 || std::max(m, n) == 1 || double(m) * double(n) * double(a.width()) < worth_cutting)
         return f(a, b, c, Index{0});
+    // A last piece of one row or column joins the one before: its sums would have another order, see kernel::Gemm.
     if (n >= m) {
-        parallel(n, 64, most, [&](Index first, Index last, Index piece) {
+        parallel(n - 1, 64, most, [&](Index first, Index last, Index piece) {
+            last += last == n - 1;
             f(a, b.part(0, b.height(), first, last - first), c.columns(first, last - first), piece);
         });
     } else {
-        parallel(m, 16, most, [&](Index first, Index last, Index piece) {
+        parallel(m - 1, 16, most, [&](Index first, Index last, Index piece) {
+            last += last == m - 1;
             f(a.part(first, last - first, 0, a.width()), b, c.rows_from(first, last - first), piece);
         });
     }

@@ -72,6 +72,24 @@ TEMPLATE_TEST_CASE("gemm gives the same on several threads", "[core][linalg][thr
     threads(1);
 }
 
+TEMPLATE_TEST_CASE("In the portable mode a product has the same bits on any number of threads",
+                   "[core][linalg][threads]", float, double) {
+    using T = TestType;
+    portable(true);
+    // The last of six pieces would be one row or column.
+    for (const auto& [m, n] : {std::pair<Index, Index>{81, 40}, {40, 321}}) {
+        const Index k = 1300;
+        const Block<T> a(m, k, 0, 1), b(n, k, 0, 2);
+        std::vector<T> alone(std::size_t(m * n)), shared(alone);
+        gemm<T>(1, a.m, t(b.m), 0, {alone.data(), m, n});
+        threads(6);
+        gemm<T>(1, a.m, t(b.m), 0, {shared.data(), m, n});
+        threads(1);
+        CHECK(shared == alone);
+    }
+    portable(false);
+}
+
 TEST_CASE("gemm with beta 0 overwrites NaN, and an empty sum is zero", "[core][linalg]") {
     std::vector<double> a(6, 1), c(4, std::numeric_limits<double>::quiet_NaN());
     gemm<double>(1., {a.data(), 2, 3}, {a.data(), 3, 2}, 0., {c.data(), 2, 2});
