@@ -54,6 +54,7 @@ import os
 
 import isogloss
 
+isogloss.portable(True)  # the same perplexity from every build
 words = "the cat sat on a mat".split()
 if not os.path.exists("model.safetensors"):
     with open("text.txt", "w") as text:
