@@ -14,7 +14,7 @@ namespace keyboard {
 struct TrainingOptions {
     Index epochs = 4;         ///< passes over the text, ≥ 1
     Index most_words = 8000;  ///< most rows for words of the text, the most frequent that occur twice, ≥ 1
-    double rate = 1;        ///< the highest of its cycle
+    double rate = 1;          ///< the highest of its cycle
     Index validations = 12;   ///< in all, ≥ 1
 };
 

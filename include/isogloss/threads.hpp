@@ -65,7 +65,8 @@ inline void portable(bool wanted) {
     const double x = third, y = three, z = minus_one;
     if (wanted && (reordered || x * y + z != 0))
         throw UsageError(
-            "portable: found products and sums contracted or reordered by the compiler, expected each rounded; ",
+            "portable: found products and sums contracted or reordered by the compiler, expected each "
+            "rounded; ",
             "compile with -ffp-contract=off and without -ffast-math");
     detail::is_portable().store(wanted, std::memory_order_relaxed);
 }

@@ -120,16 +120,16 @@ int evaluate(const EvaluateOptions& o) {
                in_order = o.cache || dynamic || suggests;
     ig::require("evaluate", "--suggest", o.suggest, 0, most_size);
     if (suggests && (o.cache || o.softmax_temperature || o.text == "-"))
-        throw ig::UsageError(ig::message("--suggest is given with ",
-                                         o.cache                 ? "--cache"
-                                         : o.softmax_temperature ? "--softmax-temperature"
-                                                                 : "--text -",
-                                         ", expected a text in a file, --cache and --softmax-temperature left out"));
+        throw ig::UsageError(
+            ig::message("--suggest is given with ",
+                        o.cache                 ? "--cache"
+                        : o.softmax_temperature ? "--softmax-temperature"
+                                                : "--text -",
+                        ", expected a text in a file, --cache and --softmax-temperature left out"));
     const char* by = o.cache ? "--cache" : dynamic ? "--dynamic" : "--suggest";
     if (in_order && o.columns != 1)
-        throw ig::UsageError(
-            ig::message("--columns is ", o.columns, ", expected 1 with ", by,
-                        ": the text is read in its order"));
+        throw ig::UsageError(ig::message("--columns is ", o.columns, ", expected 1 with ", by,
+                                         ": the text is read in its order"));
     if (in_order && o.precision != "fp32")
         throw ig::UsageError(ig::message("--precision is ", o.precision, ", expected fp32 with ", by,
                                          ", which work on the weights and states in float"));

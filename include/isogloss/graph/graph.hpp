@@ -184,9 +184,9 @@ public:
     ///     Graph<float> g({.time = 1, .batch = 50}, weights);
     ///
     /// The packed matrices are a snapshot: unlike with shared_weights(), later changes of the weights take effect
-    /// only where they are read unpacked (embeddings, biases, matrices chosen by a token). Call
-    /// SharedWeights::repack() after a change. Throws UsageError for bf16 and int8 in double and while weights are lent (Lease) to a WeightDrop or
-    /// DynamicUpdate, NumericError for a matrix that is not finite.
+    /// only where they are read unpacked (embeddings, biases, matrices chosen by a token). Call SharedWeights::repack()
+    /// after a change. Throws UsageError for bf16 and int8 in double and while weights are lent (Lease) to a WeightDrop
+    /// or DynamicUpdate, NumericError for a matrix that is not finite.
     SharedWeights<T> packed_weights(Precision precision = Precision::full) const;
 
     /// Views [rows, cols] of a weight and its gradient, and [T·B, width] of a sequence's value, adjoint and
