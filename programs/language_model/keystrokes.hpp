@@ -42,8 +42,8 @@ public:
             const auto beginning = [&](ig::Token t) {
                 return std::string_view(vocabulary_.word(t)).substr(0, bytes);
             };
-            const auto [first, last] =
-                std::ranges::equal_range(candidates, word.substr(0, bytes), {}, beginning);
+            const auto first = std::ranges::lower_bound(candidates, word.substr(0, bytes), {}, beginning),
+                       last = std::ranges::upper_bound(candidates, word.substr(0, bytes), {}, beginning);
             candidates = {first, last};
         }
         typed_ += 1;  // the tap, or the space
