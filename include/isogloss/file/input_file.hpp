@@ -1,6 +1,7 @@
 /// @file file/input_file.hpp  Files opened by descriptor: read, or mapped into memory. Writing: output_file.hpp.
 ///
-/// POSIX (open, mmap), or its like on Windows, see system.hpp. Every failure is a FileError with the file name and the reason given by the system.
+/// POSIX (open, mmap), or its like on Windows, see system.hpp. Every failure is a FileError with the file name and the
+/// reason given by the system.
 #pragma once
 
 #include <dirent.h>
@@ -33,9 +34,9 @@ using Folder = std::unique_ptr<DIR, detail::CloseFolder>;
 
 /// The status of a file, following links, or nothing if it does not exist. Throws FileError
 /// if it cannot be determined: a folder on the path without access rights, a name that is too long.
-inline std::optional<posix::Status> file_status(const std::string& path) {
-    posix::Status status = {};
-    if (posix::stat(path.c_str(), &status) == 0) return status;
+inline std::optional<detail::Status> file_status(const std::string& path) {
+    detail::Status status = {};
+    if (detail::stat(path.c_str(), &status) == 0) return status;
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     refuse("cannot stat", path);
 }
@@ -52,7 +53,7 @@ public:
         return *this;
     }
     ~Descriptor() {
-        if (number_ >= 0) posix::close(number_);
+        if (number_ >= 0) detail::close(number_);
     }
     operator int() const { return number_; }
 
@@ -69,11 +70,11 @@ public:
     explicit InputFile(std::string path, int flags = 0) : path_(std::move(path)) {
         do
             descriptor_ =
-                detail::Descriptor(posix::open(path_.c_str(), O_RDONLY | posix::close_on_exec | flags));
+                detail::Descriptor(detail::open(path_.c_str(), O_RDONLY | detail::close_on_exec | flags));
         while (descriptor_ < 0 && errno == EINTR);
         if (descriptor_ < 0) refuse("cannot open", path_);
-        posix::Status status = {};
-        if (posix::fstat(descriptor_, &status) != 0) refuse("cannot stat", path_);
+        detail::Status status = {};
+        if (detail::fstat(descriptor_, &status) != 0) refuse("cannot stat", path_);
         if (S_ISDIR(status.st_mode)) refuse("cannot read", path_, EISDIR);
         bytes_ = S_ISREG(status.st_mode) ? static_cast<Index>(status.st_size) : -1;
     }
@@ -81,7 +82,7 @@ public:
     /// Reads up to `bytes` bytes from the current position; returns the number read, 0 at the end.
     Index read(char* into, Index bytes) {
         for (;;) {
-            const auto got = posix::read(descriptor_, into, bytes);
+            const auto got = detail::read(descriptor_, into, bytes);
             if (got >= 0) return static_cast<Index>(got);
             if (errno != EINTR) refuse("cannot read", path_);
         }
@@ -114,7 +115,7 @@ private:
 /// Opens a regular file, whose size is known. Throws FileError for anything else, and does not wait for somebody to write
 /// to a pipe.
 inline InputFile open_regular(const std::string& path) {
-    InputFile file(path, posix::do_not_wait);
+    InputFile file(path, detail::do_not_wait);
     if (file.bytes() < 0) throw FileError("cannot read '", path, "': it is not a regular file");
     return file;
 }
@@ -132,7 +133,7 @@ public:
     /// Maps a regular file that is open, even if another has taken its name meanwhile. It may be closed afterwards.
     explicit MappedFile(const InputFile& file) : path_(file.path()) {
         if (file.bytes() == 0) return;  // mmap refuses length 0; the view of an empty file is empty
-        char* const memory = posix::map(file.descriptor(), file.bytes());
+        char* const memory = detail::map(file.descriptor(), file.bytes());
         if (!memory) refuse("cannot map", path_);
         data_ = {memory, Unmap{file.bytes()}};
     }
@@ -147,7 +148,7 @@ public:
 private:
     struct Unmap {
         Index bytes;
-        void operator()(char* memory) const { posix::unmap(memory, bytes); }
+        void operator()(char* memory) const { detail::unmap(memory, bytes); }
     };
     std::string path_;
     std::unique_ptr<char, Unmap> data_;

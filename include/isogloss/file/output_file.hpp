@@ -1,7 +1,7 @@
 /// @file file/output_file.hpp  A file that is written completely or not at all.
 ///
-/// POSIX (open, fsync, rename), or its like on Windows, see system.hpp. Every failure is a FileError with the file name and the reason given by
-/// the system.
+/// POSIX (open, fsync, rename), or its like on Windows, see system.hpp. Every failure is a FileError with the file name
+/// and the reason given by the system.
 #pragma once
 
 #include <atomic>
@@ -64,7 +64,7 @@ public:
         const auto replaced = file_status(path);
         if (path.empty() || (replaced && !S_ISREG(replaced->st_mode)))
             throw FileError("cannot write '", path, "': it is not a regular file, nor a name for a new one");
-        if (replaced && !posix::writable(path_.c_str())) refuse("cannot write", path_);
+        if (replaced && !detail::writable(path_.c_str())) refuse("cannot write", path_);
         buffer_.reserve(capacity);
         static std::atomic<unsigned> number{0};
         // The beginning of a long name is enough: the numbers make it unique, and they must fit, too.
@@ -74,8 +74,8 @@ public:
             part_ = folder + name + ".isogloss-part-" + std::to_string(::getpid()) + "-" +
                     std::to_string(number++);
             // No one else may read the replacement of a file before it has that file's permissions.
-            descriptor_ = detail::Descriptor(posix::open(
-                part_.c_str(), O_RDWR | O_CREAT | O_EXCL | posix::close_on_exec, replaced ? 0600 : 0666));
+            descriptor_ = detail::Descriptor(detail::open(
+                part_.c_str(), O_RDWR | O_CREAT | O_EXCL | detail::close_on_exec, replaced ? 0600 : 0666));
         } while (descriptor_ < 0 && (errno == EEXIST || errno == EINTR));
         if (descriptor_ < 0) refuse("cannot create a file beside", path_);
 #ifndef _WIN32
@@ -86,7 +86,7 @@ public:
     OutputFile& operator=(const OutputFile&) = delete;
     ~OutputFile() {
         descriptor_ = detail::Descriptor();  // Windows keeps what is open
-        if (!part_.empty()) posix::unlink(part_.c_str());
+        if (!part_.empty()) detail::unlink(part_.c_str());
     }
 
     /// Appends bytes.
@@ -109,9 +109,9 @@ public:
     /// Flushes to disk and renames the file, replacing any older one. Call once, last.
     void commit() {
         flush();
-        if (posix::fsync(descriptor_) != 0) refuse("cannot flush", path_);
+        if (detail::fsync(descriptor_) != 0) refuse("cannot flush", path_);
         descriptor_ = detail::Descriptor();  // close errors are harmless after fsync
-        if (posix::rename(part_.c_str(), path_.c_str()) != 0) refuse("cannot replace", path_);
+        if (detail::rename(part_.c_str(), path_.c_str()) != 0) refuse("cannot replace", path_);
         part_.clear();
 #ifndef _WIN32
         // The new name is on disk only after the folder is; some file systems refuse, which is harmless.
@@ -133,7 +133,7 @@ private:
     }
     void put_at(Index offset, std::string_view bytes) {
         while (!bytes.empty()) {
-            const auto written = posix::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
+            const auto written = detail::pwrite(descriptor_, bytes.data(), bytes.size(), offset);
             if (written < 0 && errno == EINTR) continue;
             if (written < 0) refuse("cannot write", path_);
             bytes.remove_prefix(written);

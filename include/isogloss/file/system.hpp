@@ -33,9 +33,9 @@ __declspec(dllimport) int __stdcall CloseHandle(void*);
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace file {
 
-/// The calls of POSIX under their own names. On Windows names of files are UTF-8, bytes are read and written as they are, and
-/// there are neither permissions nor links.
-namespace posix {
+/// The calls of POSIX under their own names. On Windows names of files are UTF-8, bytes are read and written as they
+/// are, and there are neither permissions nor links.
+namespace detail {
 
 #ifdef _WIN32
 
@@ -103,6 +103,6 @@ inline void unmap(char* memory, Index bytes) { ::munmap(memory, bytes); }
 
 #endif
 
-}  // namespace posix
+}  // namespace detail
 
 }}}  // namespace isogloss::file
