@@ -1,4 +1,5 @@
 """Output of tables.py and recipes.py: results and how they were made, the tables of the page, curves."""
+import argparse
 import csv
 import errno
 import fcntl
@@ -8,6 +9,7 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = 'table,row,seed,epochs,valid,test,core_hours'
@@ -583,3 +585,25 @@ def figure(o):
             found[name + row, seed] = list(curve.items())
     draw_curves(o.svg, o.table, found)
     return 0
+
+
+def run_or_report(script, description, run, report, results, page, options=lambda p: None):
+    """The command line of a script that trains models into a CSV file and makes a table of a page from it."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest='command', required=True)
+    p = commands.add_parser('run')
+    p.add_argument('--program', required=True)
+    p.add_argument('--folder', default=script)
+    p.add_argument('--results', default=results)
+    p.add_argument('--seeds', type=int, nargs='+', default=[1])
+    options(p)
+    p = commands.add_parser('report')
+    p.add_argument('--results', default=results)
+    p.add_argument('--page', default=page)
+    p.add_argument('--check', action='store_true')
+    o = parser.parse_args()
+    try:
+        return {'run': run, 'report': report}[o.command](o)
+    except Refused as e:
+        print(f'{script}.py: {e}', file=sys.stderr)
+        return 1

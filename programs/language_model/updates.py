@@ -7,7 +7,6 @@ A run is an update, a loss and a seed: 2 x 200 LSTM on the Penn Treebank, tied h
 once. After an interruption the same call resumes. Lines of the results: update,loss,seed,epoch,core_seconds,valid,test, the test
 perplexity with the last epoch alone.
 """
-import argparse
 import csv
 import os
 import re
@@ -15,7 +14,7 @@ import subprocess
 import sys
 
 from runs import text_of
-from tables_report import Refused, log_rows, spread, write_between
+from tables_report import log_rows, run_or_report, spread, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = ['update', 'loss', 'seed', 'epoch', 'core_seconds', 'valid', 'test']
@@ -91,24 +90,8 @@ def report(o):
 
 def main():
     """Commands and their options."""
-    results = os.path.join(HERE, 'results', 'updates.csv')
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest='command', required=True)
-    p = commands.add_parser('run')
-    p.add_argument('--program', required=True)
-    p.add_argument('--folder', default='updates')
-    p.add_argument('--results', default=results)
-    p.add_argument('--seeds', type=int, nargs='+', default=[1])
-    p = commands.add_parser('report')
-    p.add_argument('--results', default=results)
-    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'lab', 'updates.md'))
-    p.add_argument('--check', action='store_true')
-    o = parser.parse_args()
-    try:
-        return {'run': run, 'report': report}[o.command](o)
-    except Refused as e:
-        print(f'updates.py: {e}', file=sys.stderr)
-        return 1
+    return run_or_report('updates', __doc__, run, report, os.path.join(HERE, 'results', 'updates.csv'),
+                         os.path.join(HERE, '..', '..', 'docs', 'lab', 'updates.md'))
 
 
 if __name__ == '__main__':

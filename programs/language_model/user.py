@@ -7,7 +7,6 @@ Texts: gutenberg-novels of ISOGLOSS_DATA. The model is a tied LSTM of 128 units 
 each novel by other authors. Rates are the best on the novel of another author that is left out too. After an interruption the same
 call resumes. Lines of the results: author,seed,tokens,method,options,perplexity,typed,letters_and_spaces,cpu_seconds.
 """
-import argparse
 import csv
 import json
 import lzma
@@ -15,7 +14,7 @@ import os
 import subprocess
 import sys
 
-from tables_report import Refused, write_between
+from tables_report import run_or_report, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = 'author seed tokens method options perplexity typed letters_and_spaces cpu_seconds'.split()
@@ -158,27 +157,12 @@ def report(o):
 
 def main():
     """Commands and their options."""
-    results = os.path.join(HERE, 'results', 'user.csv')
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(dest='command', required=True)
-    p = commands.add_parser('run')
-    p.add_argument('--program', required=True)
-    p.add_argument('--folder', default='user')
-    p.add_argument('--results', default=results)
-    p.add_argument('--seeds', type=int, nargs='+', default=[1])
-    p.add_argument('--epochs', type=int, default=1)
-    p.add_argument('--tokens', type=int, nargs='+', default=[20000, 100000])
-    p.add_argument('--authors', nargs='+', default=[USER], choices=[USER, *LEFT_OUT])
-    p = commands.add_parser('report')
-    p.add_argument('--results', default=results)
-    p.add_argument('--page', default=os.path.join(HERE, '..', '..', 'docs', 'update', 'dynamic.md'))
-    p.add_argument('--check', action='store_true')
-    o = parser.parse_args()
-    try:
-        return {'run': run, 'report': report}[o.command](o)
-    except Refused as e:
-        print(f'user.py: {e}', file=sys.stderr)
-        return 1
+    def options(p):
+        p.add_argument('--epochs', type=int, default=1)
+        p.add_argument('--tokens', type=int, nargs='+', default=[20000, 100000])
+        p.add_argument('--authors', nargs='+', default=[USER], choices=[USER, *LEFT_OUT])
+    return run_or_report('user', __doc__, run, report, os.path.join(HERE, 'results', 'user.csv'),
+                         os.path.join(HERE, '..', '..', 'docs', 'update', 'dynamic.md'), options)
 
 
 if __name__ == '__main__':
