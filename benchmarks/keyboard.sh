@@ -5,7 +5,7 @@ set -euo pipefail
 work=$1 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$work"
 flags=(-std=c++20 -march=native -ffp-contract=off -DNDEBUG -DXTENSOR_USE_XSIMD -DISOGLOSS_NO_BLAS -I "$root/include")
-small=(-Os -ffunction-sections -fdata-sections -fvisibility=hidden -Wl,--gc-sections -Wl,--as-needed)
+small=(-Oz -flto -fno-asynchronous-unwind-tables -no-pie -ffunction-sections -fdata-sections -fvisibility=hidden -Wl,--gc-sections -Wl,--as-needed)
 "${CXX:-g++}" "${flags[@]}" "${small[@]}" -o "$work/keyboard_small" "$root/examples/browser/main.cpp"
 strip "$work/keyboard_small"
 "${CXX:-g++}" "${flags[@]}" -O2 -o "$work/keyboard_timed" "$root/benchmarks/keyboard.cpp"

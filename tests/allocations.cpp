@@ -4,7 +4,9 @@
 
 #include <malloc.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -24,10 +26,36 @@ bool refuse(std::size_t size) noexcept {
             number < fails_until.load(std::memory_order_relaxed));
 }
 
+#ifdef _WIN32
+// There an aligned block cannot be asked for its size: what is needed stands before it.
+struct Header {
+    void* block;
+    std::size_t size;
+};
+void* aligned(std::size_t size, std::size_t alignment) noexcept {
+    alignment = std::max(alignment, alignof(std::max_align_t));
+    void* block = std::malloc(size + alignment + sizeof(Header));
+    if (!block) return block;
+    const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(block) + sizeof(Header);
+    auto* p = reinterpret_cast<Header*>((first + alignment - 1) / alignment * alignment);
+    p[-1] = {block, size};
+    return p;
+}
+std::size_t usable_size(void* p) noexcept { return static_cast<Header*>(p)[-1].size; }
+void release(void* p) noexcept { std::free(static_cast<Header*>(p)[-1].block); }
+#else
+void* aligned(std::size_t size, std::size_t alignment) noexcept {
+    return alignment == 1 ? std::malloc(size)
+                          : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+std::size_t usable_size(void* p) noexcept { return malloc_usable_size(p); }
+void release(void* p) noexcept { std::free(p); }
+#endif
+
 void* counted(void* p) noexcept {
     if (!p) return p;
     held.fetch_add(1, std::memory_order_relaxed);
-    const auto size = static_cast<std::ptrdiff_t>(malloc_usable_size(p));
+    const auto size = static_cast<std::ptrdiff_t>(usable_size(p));
     const std::ptrdiff_t now = bytes.fetch_add(size, std::memory_order_relaxed) + size;
     std::ptrdiff_t most = most_bytes.load(std::memory_order_relaxed);
     while (most < now && !most_bytes.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
@@ -35,22 +63,16 @@ void* counted(void* p) noexcept {
     return p;
 }
 
-void* take(std::size_t size) noexcept {
-    return refuse(size) ? nullptr : counted(std::malloc(size == 0 ? 1 : size));
-}
-
-void* take(std::size_t size, std::align_val_t alignment) noexcept {
-    if (refuse(size)) return nullptr;
-    const auto to = static_cast<std::size_t>(alignment);
-    return counted(std::aligned_alloc(to, (size + to - 1) / to * to + (size == 0 ? to : 0)));
+void* take(std::size_t size, std::align_val_t alignment = std::align_val_t{1}) noexcept {
+    return refuse(size) ? nullptr
+                        : counted(aligned(size == 0 ? 1 : size, static_cast<std::size_t>(alignment)));
 }
 
 void give_back(void* p) noexcept {
-    if (p) {
-        held.fetch_sub(1, std::memory_order_relaxed);
-        bytes.fetch_sub(static_cast<std::ptrdiff_t>(malloc_usable_size(p)), std::memory_order_relaxed);
-    }
-    std::free(p);
+    if (!p) return;
+    held.fetch_sub(1, std::memory_order_relaxed);
+    bytes.fetch_sub(static_cast<std::ptrdiff_t>(usable_size(p)), std::memory_order_relaxed);
+    release(p);
 }
 
 void* or_throw(void* p) {
