@@ -46,7 +46,7 @@ struct Options {
     std::optional<double> gamma, alpha, beta;
     double temperature = 20;
     std::string target = "differentiated";
-    bool head_bias = false, unit_rows = false;
+    bool head_bias = false, unit_rows = false, two_tailed = false;
     double ar = 0, tar = 0, init = 0.1;
 
     std::string level = "word";
@@ -142,6 +142,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
       "largest norm of the whole gradient, for ruop and rbpm of the step in the metric; 0: no limit", any);
     f("weight-decay", o.weight_decay, Kind::training,
       "weight decay; for ruop and rbpm of the word vectors alone", any);
+    f("two-tailed", o.two_tailed, Kind::training,
+      "evaluate and keep the mean of the weights since a step that validation chooses", any);
     f("keep-weights", o.keep_weights, Kind::training,
       "probability that dropout keeps an entry of a recurrent matrix, drawn for a whole segment", any);
     f("schedule", o.schedule, Kind::training,

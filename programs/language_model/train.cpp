@@ -153,10 +153,12 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(o.schedule == "one-cycle", "warm-up", "--schedule " + o.schedule);
     require(o.scheme == "recurrent", "keep-between", "--scheme " + o.scheme);
     require(*o.layers > 1, "keep-between", "--layers 1");
-    if (o.unit_rows && o.update == "asgd" && !o.freeze)
+    if (o.unit_rows && (o.update == "asgd" || o.two_tailed) && !o.freeze)
         throw ig::UsageError(
-            "--unit-rows holds word vectors at norm 1, which the averages of --update asgd are "
-            "not; leave one of them out");
+            std::string("--unit-rows holds word vectors at norm 1, which the averages of --") +
+            (o.two_tailed ? "two-tailed" : "update asgd") + " are not; leave one of them out");
+    if (o.two_tailed && o.update == "asgd")
+        throw ig::UsageError("--two-tailed: found --update asgd, which averages by itself; expected another");
 }
 
 /// Throws if a file that --resume opens again has a name that is not UTF-8, which cannot be stored.

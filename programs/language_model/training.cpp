@@ -315,16 +315,24 @@ bool Training::run_epoch() {
 
 bool Training::finish_epoch(const OnEpoch& on_epoch) {
     const CpuTime cpu;
-    update_.swap();
-    require_finite();
-    std::optional<ig::Perplexity> valid;
-    {
+    std::optional<ig::Perplexity> valid;  // the lower one, where there are two averages
+    const auto evaluate = [&] {
+        require_finite();
         Progress progress("validation");
-        valid = perplexity(valid_, [&](ig::Index done, ig::Index all) {
+        const auto now = perplexity(valid_, [&](ig::Index done, ig::Index all) {
             progress.update(done, all, [] { return std::string(); });
             return interrupt::wanted == 0;
         });
+        if (!now) return std::numeric_limits<double>::quiet_NaN();
+        if (!valid || now->nats() <= valid->nats()) valid = now;
+        return now->nats();
+    };
+    if (auto* tails = update_.tails()) {
+        tails->observe(evaluate);
+        if (interrupt::wanted != 0) return false;
     }
+    update_.swap();
+    if (!valid) evaluate();
     const bool better =
         valid && valid->nats() < state_.best && !is_hopeless(o_, valid->nats(), vocabulary_.size());
     if (better) {

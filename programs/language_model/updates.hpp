@@ -145,6 +145,7 @@ public:
                 ig::AdamOptions{.rate = *o.rate, .clip = o.clip, .weight_decay = o.weight_decay});
         else if (o.update == "muon") rule_.emplace<Orthogonal>(g, o);
         else if (o.update != "sgd") rule_.emplace<Natural>(g, o);
+        if (o.two_tailed) tails_.emplace(g.parameters());
     }
 
     /// Whether the next step needs the modulus of the loss in addition to its gradient.
@@ -156,7 +157,7 @@ public:
     Natural* natural() { return std::get_if<Natural>(&rule_); }
     /// Updates the parameters with a learning rate.
     Step step(double rate) {
-        return std::visit(
+        const Step taken = std::visit(
             [&](auto& u) {
                 u.rate(rate);
                 if constexpr (std::is_same_v<decltype(u.step()), Step>) {
@@ -167,9 +168,13 @@ public:
                 }
             },
             rule_);
+        if (tails_) tails_->add();
+        return taken;
     }
     /// Whether the loss is divided by its tokens, giving a mean over the steps; otherwise by the columns.
     bool takes_means() const { return std::holds_alternative<Natural>(rule_); }
+    /// The averages of --two-tailed, or null.
+    ig::TwoTailedAverage<float>* tails() { return tails_ ? &*tails_ : nullptr; }
     /// Records a validation loss.
     void observe(double nats) {
         if (auto* u = std::get_if<ig::AveragedSgd<float>>(&rule_)) u->observe(nats);
@@ -177,10 +182,12 @@ public:
     /// Exchanges parameters and their averages, if any; a second call undoes it.
     void swap() {
         if (auto* u = std::get_if<ig::AveragedSgd<float>>(&rule_)) u->swap();
+        if (tails_) tails_->swap();
     }
     /// For the checkpoint.
     template <class Visitor> void visit(Visitor& v) {
         std::visit([&v](auto& u) { u.visit(v); }, rule_);
+        if (tails_) tails_->visit(v);
     }
 
 private:
@@ -191,6 +198,7 @@ private:
     }
 
     Rule rule_;
+    std::optional<ig::TwoTailedAverage<float>> tails_;
     double clip_;
 };
 

@@ -125,3 +125,56 @@ TEST_CASE("A weight average refuses what would lose weights", "[update][average]
     REQUIRE_THROWS_MATCHES(WeightAverage<float>(g.parameters()), UsageError,
                            says("'E'", "norm 1", "exclude"));
 }
+
+TEMPLATE_TEST_CASE("A two-tailed average begins where validation chooses", "[update][average]", float,
+                   double) {
+    using T = TestType;
+    Weights<T> m;
+    TwoTailedAverage<T> average(m.g.parameters());
+    // Validation is the distance from 10. The reference keeps all weights and the two places where the means begin.
+    std::vector<double> all;
+    std::size_t from_long = 0, from_short = 0, switches = 0;
+    const auto mean = [&](std::size_t from) {
+        double sum = 0;
+        for (std::size_t k = from; k < all.size(); ++k) sum += all[k];
+        return sum / static_cast<double>(all.size() - from);
+    };
+    const auto distance = [](double w) { return std::abs(w - 10); };
+    for (int step = 1; step <= 60; ++step) {
+        const double w = 10 + (step < 30 ? 30. - step : 0) + (step % 2 ? 3 : -3);
+        m.set(w, 0);
+        average.add();
+        all.push_back(w);
+        if (step % 4) continue;
+        const double l = distance(mean(from_long)), s = distance(mean(from_short));
+        CHECK(average.observe([&] { return distance(static_cast<double>(m.at(0))); }) ==
+              Approx(std::min(l, s)).margin(1e-5));
+        if (s <= l) from_long = from_short, from_short = all.size(), ++switches;
+        CHECK(m.at(0) == static_cast<T>(w));
+        average.swap();
+        CHECK(m.at(0) == Approx(mean(from_long)));
+        average.swap();
+        CHECK(average.count() == all.size() - from_long);
+    }
+    CHECK(switches > 3);
+    CHECK(from_long > 20);  // the weights on their way are forgotten
+    const auto count = average.count();
+    CHECK(average.observe([&] { return distance(static_cast<double>(m.at(0))); }) >= 0);
+    CHECK_THROWS_AS(average.observe([]() -> double { throw std::runtime_error("stopped"); }),
+                    std::runtime_error);
+    CHECK(m.at(0) == static_cast<T>(all.back()));  // not lent any more
+    CHECK(average.count() <= count);
+
+    // It goes on from a checkpoint.
+    Weights<T> copy;
+    TwoTailedAverage<T> again(copy.g.parameters());
+    io::Checkpoint saved, loaded;
+    saved.model(m.g).state("average", average);
+    loaded.model(copy.g).state("average", again);
+    const std::string file = "two_tailed.safetensors";
+    saved.save(file);
+    loaded.load(io::Safetensors::open(file));
+    std::remove(file.c_str());
+    for (auto* a : {&average, &again}) a->add(), a->swap();
+    CHECK(copy.at(0) == m.at(0));
+}

@@ -84,13 +84,13 @@ public:
 
     /// Called by Checkpoint::load.
     void after_load() { lease_.mark(swapped_); }
-    /// Shows its state to a visitor (see io/checkpoint.hpp).
-    template <class Visitor> void visit(Visitor& v) {
-        v.flag("swapped", swapped_);
-        v.counter("averaged", count_);
+    /// Shows its state to a visitor (see io/checkpoint.hpp), under names that begin with `prefix`.
+    template <class Visitor> void visit(Visitor& v, std::string_view prefix = "") {
+        v.flag(message(prefix, "swapped"), swapped_);
+        v.counter(message(prefix, "averaged"), count_);
         for (std::size_t k = 0; k < lease_.group().size(); ++k) {
             const auto& p = lease_.group()[k];
-            v.array(message("mean/", p.name), lease_.kept(k).data(), p.rows, p.cols);
+            v.array(message(prefix, "mean/", p.name), lease_.kept(k).data(), p.rows, p.cols);
         }
     }
 
@@ -102,6 +102,71 @@ private:
     std::string_view who_;
     bool swapped_ = false;
     std::uint64_t count_ = 0;
+};
+
+/// The mean of the weights since a step that validation chooses, with nothing to set. Of two plain means the longer began
+/// at an earlier step. Where the shorter has no larger loss at a validation, it becomes the longer one, and a shorter
+/// one begins:
+///
+///     add():       l ← mean of n_l + 1 weights,  s ← mean of n_s + 1 weights
+///     observe(f):  if f(s) <= f(l):  l ← s,  n_s ← 0
+///
+/// Called as WeightAverage is; observe() takes the place of a schedule for λ.
+///
+/// Memory   two copies of the group's weights
+/// Errors   those of WeightAverage
+/// Source   Melis 2022, "Two-tailed averaging", arXiv 2209.12581. The weights themselves are not evaluated.
+template <class T> class TwoTailedAverage {
+public:
+    /// Of the trained parameters of the group.
+    explicit TwoTailedAverage(const Parameters<T>& group)
+        : averages_{WeightAverage<T>(group, {.decay = 1}, "two-tailed average"),
+                    WeightAverage<T>(group, {.decay = 1}, "two-tailed average")} {}
+
+    /// Takes the weights into both averages.
+    void add() {
+        for (auto& average : averages_) average.add();
+    }
+    /// Calls `loss`, a function without arguments that evaluates, with each of the averages in use, and returns the
+    /// smaller result, that of the average which swap() then exchanges in.
+    template <class Loss> double observe(Loss&& loss) {
+        struct InUse {
+            explicit InUse(WeightAverage<T>& a) : average(a) { average.swap(); }
+            ~InUse() { average.swap(); }
+            WeightAverage<T>& average;
+        };
+        const auto with = [&](WeightAverage<T>& average) {
+            const InUse use(average);
+            return static_cast<double>(loss());
+        };
+        auto &longer = averages_[longer_], &shorter = averages_[1 - longer_];
+        const double l = with(longer);
+        if (shorter.count() == 0) return l;
+        const double s = shorter.count() == longer.count() ? l : with(shorter);
+        if (!(s <= l)) return l;
+        longer_ = 1 - longer_;
+        longer.restart();
+        return s;
+    }
+    /// WeightAverage::swap, of the longer one.
+    void swap() { averages_[longer_].swap(); }
+    /// How many weights the longer one holds.
+    std::uint64_t count() const { return averages_[longer_].count(); }
+
+    /// WeightAverage::after_load.
+    void after_load() {
+        for (auto& average : averages_) average.after_load();
+    }
+    /// Shows its state to a visitor (see io/checkpoint.hpp).
+    template <class Visitor> void visit(Visitor& v) {
+        v.counter("longer", longer_);
+        averages_[0].visit(v, "first/");
+        averages_[1].visit(v, "second/");
+    }
+
+private:
+    WeightAverage<T> averages_[2];
+    std::uint64_t longer_ = 0;
 };
 
 }}  // namespace isogloss

@@ -70,6 +70,7 @@ def options_out_of_range():
         refuses("neighbours", "--model", "model", "--word", "king", *more, says="no effect without --export")
     done = run("train", "--model", "m", "--train", "/dev/stdin", "--valid", "valid.txt", status=1, text=sentences(20))
     assert "'/dev/stdin' is not a regular file, but its text is read twice; write it to a file" in done.stderr, done
+    refuses("train", "--model", "m", *TEXTS, *"--update asgd --two-tailed".split(), says="expected another")
     refuses("train", "--model", "m", *TEXTS, *"--update asgd --unit-rows".split(), says="which the averages of --update asgd are not")
     refuses("train", "--model", "m", *TEXTS, *"--update rbpm --head free --start-from free --freeze --weight-decay 1".split(),
             says="--weight-decay has no effect with --update rbpm and --freeze")
