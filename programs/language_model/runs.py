@@ -39,6 +39,23 @@ def finite(perplexity, part):
     return float(perplexity)
 
 
+def epochs_of(o, name, options):
+    """Trains on the Penn Treebank, or goes on, and yields for each epoch its number, the core-seconds so far, the validation perplexity
+    and, of the last, the test perplexity. Files: FOLDER/NAME.safetensors, .csv, .out."""
+    base = os.path.join(o.folder, name)
+    with open(base + '.out', 'ab') as out:
+        subprocess.run([o.program, 'train', *options, '--model', base + '.safetensors', '--log', base + '.csv', '--resume'], stdout=out, stderr=out,
+                       check=True)
+    printed = subprocess.run([o.program, 'evaluate', '--model', base + '.safetensors', '--text', text_of('ptb', 'test'), '--threads', '1'],
+                             capture_output=True, text=True, check=True).stdout
+    test = re.search(r'^perplexity ([0-9.]+) ', printed, re.M)[1]
+    log = log_rows(base + '.csv')
+    seconds = 0
+    for epoch, valid, used in log:
+        seconds += used
+        yield epoch, f'{seconds:.1f}', f'{valid:.3f}', test if epoch == len(log) else ''
+
+
 class Run:
     """A training and what follows it. Files: BASE.safetensors, .safetensors.train, .csv (the log), .out."""
 

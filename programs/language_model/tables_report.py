@@ -603,6 +603,8 @@ def run_or_report(script, description, run, report, results, page, options=lambd
     p.add_argument('--check', action='store_true')
     o = parser.parse_args()
     try:
+        if o.command == 'report':
+            require_results(o.results)
         return {'run': run, 'report': report}[o.command](o)
     except Refused as e:
         print(f'{script}.py: {e}', file=sys.stderr)

@@ -9,12 +9,10 @@ perplexity with the last epoch alone.
 """
 import csv
 import os
-import re
-import subprocess
 import sys
 
-from runs import text_of
-from tables_report import log_rows, run_or_report, spread, write_between
+from runs import epochs_of
+from tables_report import run_or_report, spread, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = ['update', 'loss', 'seed', 'epoch', 'core_seconds', 'valid', 'test']
@@ -42,19 +40,9 @@ def read(path):
 
 def train(o, update, loss, seed):
     """The lines of a run."""
-    base = os.path.join(o.folder, f"{update.replace(', ', '-')}-{LOSSES[loss]}-{seed}")
-    model = base + '.safetensors'
     options = [*COMMON.split(), *UPDATES[update].split(), '--loss', LOSSES[loss], '--seed', str(seed)]
-    with open(base + '.out', 'ab') as out:
-        subprocess.run([o.program, 'train', *options, '--model', model, '--log', base + '.csv', '--resume'], stdout=out, stderr=out, check=True)
-    printed = subprocess.run([o.program, 'evaluate', '--model', model, '--text', text_of('ptb', 'test'), '--threads', '1'], capture_output=True,
-                             text=True, check=True).stdout
-    test = re.search(r'^perplexity ([0-9.]+) ', printed, re.M)[1]
-    log = log_rows(base + '.csv')
-    seconds = 0
-    for epoch, valid, used in log:
-        seconds += used
-        yield [update, loss, seed, epoch, f'{seconds:.1f}', f'{valid:.3f}', test if epoch == len(log) else '']
+    for epoch in epochs_of(o, f"{update.replace(', ', '-')}-{LOSSES[loss]}-{seed}", options):
+        yield [update, loss, seed, *epoch]
 
 
 def run(o):

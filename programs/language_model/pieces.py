@@ -1,0 +1,109 @@
+"""What single pieces give a tied language model in the time of a preset: each alone, and the whole without each.
+
+    python3 pieces.py run --program build/release/programs/language_model --folder pieces --seeds 1 2
+    python3 pieces.py report         # the table of docs/lab/pieces.md from programs/language_model/results/pieces.csv
+
+A run is a preset, a piece or the lack of it, and a seed, on the Penn Treebank. The preset is as it is in everything else. After an
+interruption the same call resumes. The temperature of the softmax is found on the validation text, by `tune --softmax`, with the model of
+each run: it is a column. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered, the last three
+with the last epoch alone; tempered is the test perplexity at that temperature.
+"""
+import csv
+import os
+import re
+import subprocess
+import sys
+
+from runs import epochs_of, text_of
+from tables_report import run_or_report, spread, write_between
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = ['preset', 'change', 'seed', 'epoch', 'core_seconds', 'valid', 'test', 'temperature', 'tempered']
+PRESETS = ['fast', 'wide']
+PIECES = {
+    'adversarial softmax': '--adversarial 0.03',
+    'mogrifier': '--rounds 4 --rank 40',
+    'element-wise cell': '--cell qrnn',
+    'partial shuffling': '--shuffle partial',
+    'two-tailed averaging': '--two-tailed',
+}
+WHOLE = ['adversarial softmax', 'mogrifier', 'partial shuffling', 'two-tailed averaging']  # no cell has both of the others
+CHANGES = {'as it is': [], **{name: [name] for name in PIECES}, 'the whole': WHOLE,
+           **{f'without {name}': [other for other in WHOLE if other != name] for name in WHOLE}}
+
+
+def read(path):
+    """The results by run: epochs in order."""
+    runs = {}
+    if os.path.exists(path):
+        with open(path, newline='', encoding='utf-8') as f:
+            for row in csv.DictReader(f):
+                runs.setdefault((row['preset'], row['change'], int(row['seed'])), []).append(row)
+    return runs
+
+
+def last(program, command, *options):
+    """What a command of the program prints."""
+    return subprocess.run([program, command, *options, '--threads', '1'], capture_output=True, text=True, check=True).stdout
+
+
+def train(o, preset, change, seed):
+    """The lines of a run."""
+    name = f"{preset}-{change.replace(' ', '_')}-{seed}"
+    options = f'--corpus ptb --preset {preset} --precision {o.precision} --threads 1 --seed {seed}'.split()
+    for piece in CHANGES[change]:
+        options += PIECES[piece].split()
+    lines = [[preset, change, seed, *epoch, '', ''] for epoch in epochs_of(o, name, options)]
+    model = os.path.join(o.folder, name + '.safetensors')
+    tuned = last(o.program, 'tune', '--softmax', '--model', model, '--text', text_of('ptb', 'valid'))
+    lines[-1][-2] = re.search(r'--softmax-temperature ([0-9.]+)', tuned)[1]
+    tempered = last(o.program, 'evaluate', '--model', model, '--text', text_of('ptb', 'test'), '--softmax-temperature', lines[-1][-2])
+    lines[-1][-1] = re.search(r'^perplexity ([0-9.]+) ', tempered, re.M)[1]
+    return lines
+
+
+def run(o):
+    """The command run."""
+    os.makedirs(o.folder, exist_ok=True)
+    for seed in o.seeds:
+        for change in o.changes:
+            if (o.preset, change, seed) in read(o.results):
+                continue
+            lines = train(o, o.preset, change, seed)
+            new = not os.path.exists(o.results)
+            with open(o.results, 'a', newline='', encoding='utf-8') as f:
+                csv.writer(f, lineterminator='\n').writerows([HEADER, *lines] if new else lines)
+            print(*lines[-1], flush=True)
+    return 0
+
+
+def report(o):
+    """The command report: medians over the seeds."""
+    runs = read(o.results)
+    table = ['| preset | change | core-minutes | validation | test | at the temperature of the validation text | seeds |',
+             '|---|---|---|---|---|---|---|']
+    for preset in PRESETS:
+        for change in CHANGES:
+            found = [epochs[-1] for key, epochs in runs.items() if key[:2] == (preset, change)]
+            if found:
+                cells = [spread([float(row[name]) * factor for row in found], '.1f')
+                         for name, factor in (('core_seconds', 1 / 60), ('valid', 1), ('test', 1), ('tempered', 1))]
+                table.append(f"| {preset} | {change} | {' | '.join(cells)} | {len(found)} |")
+    return write_between(o.page, 'pieces.py', '\n'.join(table) + '\n', o.check, f"'{o.results}'")
+
+
+def options(p):
+    """Options of the command run."""
+    p.add_argument('--preset', choices=PRESETS, default='fast')
+    p.add_argument('--changes', nargs='+', choices=CHANGES, default=list(CHANGES))
+    p.add_argument('--precision', choices=['fp32', 'bf16', 'auto'], default='auto')
+
+
+def main():
+    """Commands and their options."""
+    return run_or_report('pieces', __doc__, run, report, os.path.join(HERE, 'results', 'pieces.csv'),
+                         os.path.join(HERE, '..', '..', 'docs', 'lab', 'pieces.md'), options)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
