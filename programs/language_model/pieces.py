@@ -4,7 +4,7 @@
     python3 pieces.py report         # the table of docs/lab/pieces.md from programs/language_model/results/pieces.csv
 
 A run is a preset, a piece or the lack of it, and a seed, on the Penn Treebank. The preset is as it is in everything else. After an
-interruption the same call resumes. The temperature of the softmax is found on the validation text, by `tune --softmax`, with the model of
+interruption the same call resumes. The temperature of the softmax is found on the validation text, by `tune --softmax-temperature`, with the model of
 each run: it is a column. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered, the last three
 with the last epoch alone; tempered is the test perplexity at that temperature.
 """
@@ -55,7 +55,7 @@ def train(o, preset, change, seed):
         options += PIECES[piece].split()
     lines = [[preset, change, seed, *epoch, '', ''] for epoch in epochs_of(o, name, options)]
     model = os.path.join(o.folder, name + '.safetensors')
-    tuned = last(o.program, 'tune', '--softmax', '--model', model, '--text', text_of('ptb', 'valid'))
+    tuned = last(o.program, 'tune', '--softmax-temperature', '--model', model, '--text', text_of('ptb', 'valid'))
     lines[-1][-2] = re.search(r'--softmax-temperature ([0-9.]+)', tuned)[1]
     tempered = last(o.program, 'evaluate', '--model', model, '--text', text_of('ptb', 'test'), '--softmax-temperature', lines[-1][-2])
     lines[-1][-1] = re.search(r'^perplexity ([0-9.]+) ', tempered, re.M)[1]
