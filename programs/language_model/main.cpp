@@ -48,7 +48,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> headings = {
     {"Dropout and penalties",
      {"keep-input", "keep-between", "keep-state", "keep-output", "keep-words", "keep-weights", "scheme", "ar",
       "tar"}},
-    {"Loss", {"loss", "gamma", "alpha", "beta", "temperature", "target"}},
+    {"Loss", {"loss", "gamma", "alpha", "beta", "temperature", "target", "adversarial"}},
     {"Update",
      {"update", "clip", "weight-decay", "damping", "floor", "head-rate", "table-rate", "two-tailed"}},
     {"Schedule of the rate", {"schedule", "decay-from", "decay", "warm-up"}},

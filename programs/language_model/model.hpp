@@ -82,9 +82,12 @@ inline Model build(Graph& g, const Options& m, ig::Index V) {
 
     it.nll = g.add<ig::CrossEntropy>("nll", {}, it.o, it.y);
     it.text = it.nll;
+    if (m.loss == "ce" && m.adversarial != 0)
+        it.text = g.add<ig::CrossEntropy>("loss", {.adversarial = m.adversarial}, it.o, it.y);
     if (m.loss != "ce") {
         ig::AugmentedLoss<float>::Options a{.temperature = m.temperature,
-                                            .differentiate_target = m.target == "differentiated"};
+                                            .differentiate_target = m.target == "differentiated",
+                                            .adversarial = m.adversarial};
         if (m.loss == "mixture") {
             a.beta = m.beta;
         } else {

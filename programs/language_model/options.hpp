@@ -47,7 +47,7 @@ struct Options {
     double temperature = 20;
     std::string target = "differentiated";
     bool head_bias = false, unit_rows = false, two_tailed = false;
-    double ar = 0, tar = 0, init = 0.1;
+    double adversarial = 0, ar = 0, tar = 0, init = 0.1;
 
     std::string level = "word";
     std::optional<std::int64_t> min_count;
@@ -117,6 +117,9 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("target", o.target, Kind::model,
       "soft target of the augmented loss: held constant, or the gradient flows through it into the table",
       Choices{"held", "differentiated"});
+    f("adversarial", o.adversarial, Kind::model,
+      "in training, move the output vector of every target away from its state, by this share of its length",
+      any);
     f("ar", o.ar, Kind::model,
       "activation regularisation: weight of the mean square of what the head reads, in nats a token", any);
     f("tar", o.tar, Kind::model, "the same of its change from step to step", any);

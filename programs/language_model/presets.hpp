@@ -41,6 +41,7 @@ inline void apply_awd(Options& o, const std::string& corpus) {
     o.head_bias = true;
     o.loss = "ce";
     o.gamma = o.alpha = o.beta = std::nullopt;
+    o.adversarial = 0;
     o.ar = 2;
     o.tar = 1;
     o.init = 0.05;
@@ -153,7 +154,7 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
     o.loss = highway ? "ce" : "al";
     o.gamma = wikitext ? 1.25 : 0.65;
     o.alpha = o.beta = std::nullopt;  // those of a model to start from
-    o.ar = o.tar = 0;
+    o.adversarial = o.ar = o.tar = 0;
     o.keep_weights = 1;
     o.temperature = 20;
     o.target = "differentiated";

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Index T = 4, B = 3, V = 11, n = 5;
 
-enum class Kind { cross_entropy, constant_target, differentiated, own_table };
+enum class Kind { cross_entropy, adversarial, constant_target, differentiated, own_table };
 
 // A model with a bias, so that a loss writes two or three weights, one of them also looked up; tied, or with the
 // soft target from a table that is not the head's.
@@ -40,9 +40,13 @@ struct Tied {
                            ? g.add<Softmax>("head", {.vocabulary = words, .init = uniform(1)}, h)
                            : g.add<TiedSoftmax>("head", {.bias = true}, h, E);
         if (kind == Kind::cross_entropy) l = g.add<CrossEntropy>("loss", {}, o, y);
+        else if (kind == Kind::adversarial) l = g.add<CrossEntropy>("loss", {.adversarial = 0.2}, o, y);
         else
-            l = g.add<AugmentedLoss>(
-                "loss", {.temperature = 2, .differentiate_target = kind != Kind::constant_target}, o, y, E);
+            l = g.add<AugmentedLoss>("loss",
+                                     {.temperature = 2,
+                                      .differentiate_target = kind != Kind::constant_target,
+                                      .adversarial = kind == Kind::own_table ? 0.2 : 0},
+                                     o, y, E);
         const Random random(3, 1);
         for (Index i = 0; i < time * B; ++i) {
             in.push_back(static_cast<Token>(random.below(2 * i, words)));
@@ -72,6 +76,7 @@ struct Tied {
 Index arrays_of(Kind kind) {
     switch (kind) {
         case Kind::cross_entropy:
+        case Kind::adversarial:
             return 1;
         case Kind::constant_target:
             return 2;
@@ -85,8 +90,8 @@ Index arrays_of(Kind kind) {
 }  // namespace
 
 TEST_CASE("A budget for less than one row gives what a large budget gives", "[loss][fused_softmax]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     const Index rows = GENERATE(0, 1, 4, 7);
     const Index arrays = arrays_of(kind);
     CAPTURE(static_cast<int>(kind), rows);
@@ -102,8 +107,8 @@ TEST_CASE("A budget for less than one row gives what a large budget gives", "[lo
 TEST_CASE("Blocks of several rows, the last of them smaller, give what one block gives",
           "[loss][fused_softmax]") {
     constexpr Index words = 300, time = 19, targets = 46;
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     const Index rows = GENERATE(5, 17, 30);
     const Index arrays = arrays_of(kind);
     CAPTURE(static_cast<int>(kind), rows);
@@ -122,8 +127,8 @@ TEST_CASE("Blocks of several rows, the last of them smaller, give what one block
 }
 
 TEST_CASE("The gradient staged by forward is the one that backward computes", "[loss][fused_softmax]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind);
     const Numbers staged = m.results();
@@ -178,8 +183,8 @@ TEST_CASE("Gradients that count stay, whichever of a loss's weights they belong 
 }
 
 TEST_CASE("A staged gradient that no backward pass commits counts for nothing", "[loss][fused_softmax]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     Tied m(kind), same(kind);
     m.forward();
@@ -244,8 +249,8 @@ TEST_CASE("What forward put into an adjoint counts once, and not where somebody 
 
 TEST_CASE("Threads change the rounding of sums alone, and those while a model is built change nothing",
           "[loss][fused_softmax][threads]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     const Index budget = GENERATE(Index{100'000}, Index{32} << 20);
     CAPTURE(static_cast<int>(kind), budget);
     const Threads restored(1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Index T = 6, B = 5, V = 230, n = 19;
 
-enum class Kind { cross_entropy, constant_target, differentiated, own_table, flat_head };
+enum class Kind { cross_entropy, adversarial, constant_target, differentiated, own_table, flat_head };
 
 // A language model without dropout, whose predictions are as uneven as a trained one's, but for a flat head's. Where
 // the soft target is of a table that is not the head's, that one is wider.
@@ -39,6 +39,8 @@ template <class Number> struct Net {
         const typename AugmentedLoss<Number>::Options options{
             .temperature = 3, .differentiate_target = kind != Kind::constant_target};
         if (kind == Kind::cross_entropy) l = g.template add<CrossEntropy>("loss", {}, o, y);
+        else if (kind == Kind::adversarial)
+            l = g.template add<CrossEntropy>("loss", {.adversarial = 0.2}, o, y);
         else if (own) l = g.template add<AugmentedLoss>("loss", options, o, y, E);
         else l = g.template add<AugmentedLoss>("loss", options, o, y);
         const Random random(3, 1);
@@ -107,8 +109,8 @@ template <class Number> void check_mean(Net<Number>& exact, Net<Number>& sampled
 
 TEMPLATE_TEST_CASE("The mean of sampled gradients is the gradient", "[loss][sparse_gradient]", float,
                    double) {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     CAPTURE(static_cast<int>(kind));
     Net<TestType> exact(kind, 0), sampled(kind, 0.2);
     check_mean(exact, sampled, 0.5);
@@ -128,7 +130,7 @@ TEST_CASE("Beside a flat prediction, whose gradient is taken whole, that through
 
 TEMPLATE_TEST_CASE("The loss stays exact, and so does all of evaluation", "[loss][sparse_gradient]", float,
                    double) {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::differentiated, Kind::own_table);
     Net<TestType> exact(kind, 0), sampled(kind, 0.2);
     CHECK(sampled.forward() == exact.forward());
     CHECK(differ(sampled.gradient(0), exact.gradient(0)));
@@ -139,15 +141,15 @@ TEMPLATE_TEST_CASE("The loss stays exact, and so does all of evaluation", "[loss
 
 TEST_CASE("A draw is a function of the step alone: for any blocks, threads, and computed when it may be",
           "[loss][sparse_gradient][threads]") {
-    const Kind kind =
-        GENERATE(Kind::cross_entropy, Kind::constant_target, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::constant_target,
+                               Kind::differentiated, Kind::own_table);
     Net<double> net(kind, 0.2), small(kind, 0.2, 60'000);
     const Numbers once = net.gradient(7);
     CHECK(net.gradient(7) == once);
     CHECK(differ(net.gradient(8), once));
     CHECK(apart(net.gradient(7, true), once) < 1e-14);
     CHECK(small.g.memory() < net.g.memory());
-    if (kind == Kind::cross_entropy || kind == Kind::constant_target)  // rows of words depend on the block
+    if (kind < Kind::differentiated)  // rows of words depend on the block
         CHECK(apart(small.gradient(7), once) < 1e-14);
     for (const int some : {2, 3}) {
         threads(some);
@@ -177,7 +179,7 @@ TEST_CASE("A word of many blocks is drawn anew in each", "[loss][sparse_gradient
 
 TEST_CASE("Where few entries are below the threshold the dense gradient is taken, to the bit",
           "[loss][sparse_gradient]") {
-    const Kind kind = GENERATE(Kind::cross_entropy, Kind::differentiated, Kind::own_table);
+    const Kind kind = GENERATE(Kind::cross_entropy, Kind::adversarial, Kind::differentiated, Kind::own_table);
     Net<float> exact(kind, 0), sampled(kind, 1e-6);
     CHECK(sampled.gradient(3) == exact.gradient(3));
 }

@@ -27,6 +27,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
 ///                        constant, which with a tied table can diverge, see docs/surprises.md.
 ///                        If E is not trained, ỹ is constant in any case
+///           adversarial  ε, at least 0 and below 1, default 0: lowers o_t[y_t] in training passes, in both softmaxes,
+///                        as in CrossEntropy
 /// Gradient  ∂l/∂o = a (p - 1_y) + (c / τ) (p̃ - ỹ). Through the target, with s_i = <e_y, e_i>:
 ///           ∂l/∂s_i = (c / τ) ỹ_i (log(ỹ_i / p̃_i) - KL), and hence
 ///           e_i += ∂l/∂s_i e_y,  e_y += Σ_i ∂l/∂s_i e_i
@@ -48,6 +50,7 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
         std::optional<double> beta = {};
         double temperature = 20;
         bool differentiate_target = true;
+        double adversarial = 0;
     };
     Options options;
     Weight<T> E;
@@ -63,6 +66,8 @@ template <class T> struct AugmentedLoss : SoftmaxLoss<T, AugmentedLoss> {
 
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, Weight<T> table) {
         weigh(s, o.vocabulary);
+        s.require("adversarial", options.adversarial, 0, Exclusive{1});
+        head.adversarial = options.adversarial;
         E = table;
         const Index V = o.vocabulary;
         row_count_ = std::clamp<Index>(s.budget(s.table(o)) / (V * Index{sizeof(T)}) / 8, 1, most_rows);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <isogloss/graph/logits.hpp>
 #include <isogloss/graph/node.hpp>
@@ -62,9 +63,19 @@ struct FisherTerm {
 /// unbiased, and sampling adds to a row of dl/dz a variance below ε Σ_v |dl/dz_v| |upstream|. The loss stays
 /// exact. Blocks for which sampling would not pay, such as those of a flat prediction, use all entries.
 ///
+/// With `adversarial` = ε above 0 the logit of the target is lowered in training passes: with the row e_y of the table
+/// and the hidden state h, the loss sees
+///
+///     z_y = <e_y, h> + b_y - ε ‖e_y‖ ‖h‖
+///
+/// and the gradient is that of this expression: dl/dz_y (-ε ‖e_y‖ h / ‖h‖) is added to dl/dh, and
+/// dl/dz_y (-ε ‖h‖ e_y / ‖e_y‖) to dl/de_y. Both are 0 where e_y or h is; neither is sampled. Moduli lack the term.
+///
 /// A loss that treats one row at a time is written with SoftmaxLoss.
 template <class T> class FusedSoftmax {
 public:
+    double adversarial = 0;  ///< ε, at least 0; to be set before setup
+
     /// Returns the loss. `own` takes the loss's own arrays for blocks of up to so many rows, see BlockMemory.
     Loss<T> setup(Setup<T>& s, Logits<T> o, Tokens y, TargetWords<T> words = {},
                   const std::function<void(BlockMemory<T>&, Index rows)>& own = {}) {
@@ -180,6 +191,7 @@ private:
         const auto list = [&](BlockMemory<T>& memory, Index rows) {
             memory.template count<double>(capacity);  // the loss by position
             memory.take(order_, capacity), memory.take(target_, capacity);
+            if (adversarial > 0) memory.take(by_target_, capacity);
             memory.take(squares_, 2 * tile * n);
             memory.take(block_, (has_words_ ? 2 : 1) * rows * V);
             memory.take(states_.memory, height(rows) * n);
@@ -258,13 +270,17 @@ private:
     // Runs all blocks. With dh [T·B, n] the gradient is also computed and added to it.
     template <class RowLoss> void run(Pass<T>& p, T* dh, RowLoss& f) {
         start(p, dh);
-        const bool word_gradient = dh && differentiated_ && p.is_trained(words_.table);
+        const bool word_gradient = dh && differentiated_ && p.is_trained(words_.table),
+                   lowered = adversarial > 0 && p.training();
         for (Index first = 0, rows; first < count_; first += rows) {
             rows = next(count_ - first);
             LogitBlock<T> block = at(first, rows);
             block.gradient = dh != nullptr, block.word_gradient = word_gradient;
             each_table(has_words_, [&](Sets sets) { multiply(p, sets); });
+            if (lowered) lower_targets(p, block);
             f(block);
+            for (Index r = 0; lowered && dh && r < rows; ++r)
+                by_target_[first + r] = block.z.row(r)[block.target[r]];
             if (dh)
                 each_table(word_gradient, [&](Sets sets) {
                     if (!sample(p, sets)) add_gradients(p, sets);
@@ -272,6 +288,7 @@ private:
             if (states_.sparse.full() || words_.sparse.full()) add_sampled_gradients(p);
         }
         add_sampled_gradients(p);
+        if (lowered && dh) add_adversarial_gradients(p);
     }
 
     void start(Pass<T>& p, T* dh) {
@@ -328,6 +345,18 @@ private:
             set.vectors, table.values(), set.bias.id >= 0 ? p.parameter(set.bias).value : nullptr,
             {set.z.data, rows, set.z.cols}, set.left, rows - set.z.rows, p.precision(), set.ready);
     }
+
+    // z_y -= ε ‖e_y‖ ‖h‖ in every row.
+    void lower_targets(Pass<T>& p, const LogitBlock<T>& block) {
+        const MatrixRef<const T> E = p.parameter(states_.table).values();
+        parallel(block.z.rows, 64, block.z.rows, [&](Index first, Index last, Index) {
+            for (Index r = first; r < last; ++r)
+                block.z.row(r)[block.target[r]] -=
+                    static_cast<T>(adversarial * std::sqrt(squares(E.row(block.target[r])) *
+                                                           squares(states_.source.row(block.position[r]))));
+        });
+    }
+    double squares(const T* vector) const { return kernel::sum_of_squares(hidden_.width, vector); }
 
     // --- gradients --------------------------------------------------------------------------------------
 
@@ -409,6 +438,24 @@ private:
         }
     }
 
+    // Through ε ‖e_y‖ ‖h‖, for all positions in their order, after the products have written the gradient of the table.
+    void add_adversarial_gradients(Pass<T>& p) {
+        const Index n = hidden_.width;
+        const MatrixRef<const T> E = p.parameter(states_.table).values();
+        const MatrixRef<T> dE = weight_gradient(p, states_.table).first;
+        for (Index r = 0; r < count_; ++r) {
+            const Index y = target_[r], row = order_[r];
+            const T *e = E.row(y), *h = states_.source.row(row);
+            const double of_e = squares(e), of_h = squares(h), slope = -adversarial * double(by_target_[r]);
+            if (!(of_e > 0 && of_h > 0)) continue;
+            const T to_h = static_cast<T>(slope * std::sqrt(of_e / of_h)),
+                    to_e = static_cast<T>(slope * std::sqrt(of_h / of_e));
+            for (Index i = 0; i < n; ++i) states_.adjoint[row * n + i] += to_h * h[i];
+            if (!dE.data) continue;
+            for (Index i = 0; i < n; ++i) dE.row(y)[i] += to_e * e[i];
+        }
+    }
+
     static constexpr Index tile = 64;            // rows of the table and of a block at a time, for a modulus
     static constexpr Index most_pieces = 16;     // into which threads divide the sum over the vocabulary
     static constexpr Index worth_packing = 128;  // positions
@@ -427,7 +474,8 @@ private:
 
     T *block_ = nullptr, *squares_ = nullptr;  // [rows, V], and [words, V] below; [2, tile, n] for a modulus
     Index* order_ = nullptr;                   // [T, B]: predicted positions,
-    Token* target_ = nullptr;                  // and their targets
+    Token* target_ = nullptr;                  // and their targets,
+    T* by_target_ = nullptr;                   // and dl/dz of these, where they are lowered
     Index *word_ = nullptr, *word_position_ = nullptr, *group_ = nullptr;  // [rows], of the current block
     Index count_ = 0;        // of the pass: predicted positions,
     bool in_place_ = false;  // and whether those are all, in the order of the hidden states

@@ -192,3 +192,21 @@ TEST_CASE("Penalties, masks and dropped words are those of their options", "[lan
     Built none(o);
     for (const float v : none.g.value(none.g.sequence("embed.y"))) REQUIRE(v == 0);
 }
+
+TEST_CASE("An adversary raises the loss of a training pass alone", "[language_model]") {
+    Options o = small("tied");
+    o.keep = o.init = 1;
+    o.loss = GENERATE("ce", "al");
+    CAPTURE(o.loss);
+    const auto evaluated = [](Built& it) {
+        const std::vector<ig::Token> x = {0, 1, 2, 3, 4, 5}, y = {1, 2, 3, 4, 5, 0};
+        it.g.training(false);
+        it.g.reset();
+        return it.g.forward(it.model.loss, {it.model.x, {x.data(), 3, 2}}, {it.model.y, {y.data(), 3, 2}});
+    };
+    Built plain(o);
+    o.adversarial = 0.5;
+    Built moved(o);
+    CHECK(moved.nats > 1.01 * plain.nats);
+    CHECK(evaluated(moved) == evaluated(plain));
+}

@@ -20,7 +20,7 @@ def trained(model, threads, *options):
 with Folder():
     write("train.txt", text(WORDS))
     write("valid.txt", text(WORDS[:600]))
-    for options in [[], ["--loss", "ce", "--epsilon", 0.01, "--update", "adam", "--rate", 0.01]]:
+    for options in [[], ["--loss", "ce", "--adversarial", 0.05, "--epsilon", 0.01, "--update", "adam", "--rate", 0.01]]:
         assert trained("one", 1, "--portable", *options) == trained("two", 2, "--portable", *options), options
     before = read("two.train")
     run("train", "--model", "two", "--resume", "--epochs", 2)  # the mode is stored

@@ -12,7 +12,7 @@ from program import PROGRAM, Folder, read, rows, run, same_training, sentences, 
 RECIPES = [
     ["--loss", "al", "--keep", 0.7, "--head-bias", "--epsilon", 0.01],
     ["--loss", "ce", "--head", "free", "--cell", "gru", "--update", "adam", "--rate", 0.01, "--random-bptt", "--keep-words", 0.9],
-    ["--loss", "ce", "--keep-weights", 0.6, "--tar", 0.3, "--update", "asgd", "--batch", 7, "--precision", "bf16"],
+    ["--loss", "ce", "--keep-weights", 0.6, "--tar", 0.3, "--update", "asgd", "--batch", 7, "--precision", "bf16", "--adversarial", 0.05],
     ["--loss", "ce", "--head", "free", "--update", "rbpm"],
 ]
 

@@ -9,7 +9,7 @@ import time
 from program import PROGRAM, Folder, read, run, same_training, sentences, tensors, train, write
 
 RUNS = [
-    ["--loss", "al", "--keep", 0.7],
+    ["--loss", "al", "--keep", 0.7, "--adversarial", 0.05],
     ["--loss", "ce", "--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt", "--cell", "gru", "--shuffle", "partial",
      "--two-tailed"],
     ["--loss", "ce", "--update", "ruop", "--rate", 0.003, "--damping", 0.1, "--head", "free", "--layers", 1],

@@ -6,12 +6,12 @@ import os
 from program import Folder, floats, number, rows, run, sentences, tensors, train, write
 
 MODELS = [
-    ["--cell", "rnn", "--head", "free", "--loss", "ce"],
+    ["--cell", "rnn", "--head", "free", "--loss", "ce", "--adversarial", 0.05],
     ["--cell", "lstm", "--head-bias", "--embedding", 6],
     ["--cell", "lstm", "--head", "free", "--loss", "al", "--alpha", 5],
     ["--cell", "gru", "--embedding", 6, "--loss", "al", "--target", "held"],
     ["--cell", "rhn", "--depth", 2, "--scheme", "recurrent", "--layers", 1, "--loss", "ce"],
-    ["--cell", "lstm", "--scheme", "gal", "--keep-words", 0.9, "--loss", "mixture", "--beta", 0.001],
+    ["--cell", "lstm", "--scheme", "gal", "--keep-words", 0.9, "--loss", "mixture", "--beta", 0.001, "--adversarial", 0.05],
     ["--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt"],
     ["--schedule", "one-cycle", "--warm-up", 0.3, "--keep-weights", 0.5, "--units", "12,9,6", "--scheme",
      "recurrent", "--keep-between", 0.9, "--ar", 0.1, "--tar", 0.1],
@@ -129,10 +129,11 @@ def presets():
     assert '"units":8' in tensors("even")[1]["language_model"] and '"layers":3' in tensors("even")[1]["language_model"]
     # The weights of a loss in a model to start from are not those of the preset.
     for number, loss in enumerate([["--alpha", 5], ["--loss", "mixture", "--beta", 0.5]]):
-        train(f"begun{number}", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--head-bias", *loss)
+        train(f"begun{number}", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--head-bias", "--adversarial", 0.1, *loss)
+        assert '"adversarial":0.1' in tensors(f"begun{number}")[1]["language_model"]
         train("on", "--train", "train.txt", "--valid", "valid.txt", "--epochs", 1, "--start-from", f"begun{number}", "--preset", "small")
         assert '"alpha":null' in tensors("on")[1]["language_model"] and '"beta":null' in tensors("on")[1]["language_model"]
-        assert '"gamma":0.65' in tensors("on")[1]["language_model"] and '"loss":"al"' in tensors("on")[1]["language_model"]
+        assert '"adversarial":0.0' in tensors("on")[1]["language_model"] and '"gamma":0.65' in tensors("on")[1]["language_model"] and '"loss":"al"' in tensors("on")[1]["language_model"]
     missing = run("train", "--model", "q", "--preset", "small", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr
     assert "data/ptb/ptb.train.txt' does not exist" in missing and "ISOGLOSS_DATA" in missing, missing
     large = run(*small, "--preset", "large", status=1, environment={"ISOGLOSS_DATA": "data"}).stderr

@@ -35,7 +35,7 @@ def options_out_of_range():
             ("--epochs", 0, "--epochs is 0"), ("--rate", -1, "rate"), ("--clip", -1, "clip = -1"),
             ("--weight-decay", "inf", "weight_decay"), ("--temperature", 0, "temperature = 0"), ("--gamma", -1, "gamma = -1"),
             ("--epsilon", 1, "--epsilon is 1"), ("--keep-weights", 0, "--keep-weights is 0"), ("--warm-up", 1, "--warm-up is 1"),
-            ("--ar", -1, "size = -1"), ("--keep-between", 7, "--keep-between is 7"), ("--tar", "nan", "change"), ("--units", "8,-2", "--units is -2"), ("--units", f"8,{10**6}", "--units is 1000000"),
+            ("--ar", -1, "size = -1"), ("--adversarial", 1, "adversarial = 1"), ("--keep-between", 7, "--keep-between is 7"), ("--tar", "nan", "change"), ("--units", "8,-2", "--units is -2"), ("--units", f"8,{10**6}", "--units is 1000000"),
             ("--decay", 0, "--decay is 0"), ("--decay-from", -1, "--decay-from is -1"), ("--init", 0, "--init is 0"),
             ("--init", 1e6, "--init is 1e+06, expected a number above 0 and below 1e6"), ("--runaway", "1e300", "expected 0, or a number above 1 and below 1e300"),
             ("--threads", 0, "threads"), ("--min-count", 0, "min_count"), ("--max-vocabulary", -1, "max_size"),
