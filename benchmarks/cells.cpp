@@ -75,15 +75,15 @@ template <template <class> class Cell> void cell(benchmark::State& state,
         [&] {
             const auto X = x.matrix(T * B, n), H = h.matrix(T * B, n), Ut = t(U.matrix(n, rec));
             measure::product(X, W.matrix(n, in), 0.f, z.matrix(T * B, in));
-            for (Index t = 0; t < T; ++t)
+            for (Index t = 0; rec > 0 && t < T; ++t)
                 measure::product(H.rows_from(t * B, B), U.matrix(n, rec), 1.f,
                                  z.matrix(T * B, rec).rows_from(t * B, B));
             if (!backward) return;
-            for (Index t = 0; t < T; ++t)
+            for (Index t = 0; rec > 0 && t < T; ++t)
                 measure::product(z.matrix(T * B, rec).rows_from(t * B, B), Ut, 1.f, H.rows_from(t * B, B));
             measure::product(z.matrix(T * B, in), t(W.matrix(n, in)), 0.f, X);
             measure::product(t(X), z.matrix(T * B, in), 0.f, dW.matrix(n, in));
-            measure::product(t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
+            if (rec > 0) measure::product(t(H), z.matrix(T * B, rec), 0.f, dU.matrix(n, rec));
             // The numbers of the floor must not grow from round to round.
             kernel::scale(T * B * n, 0.f, h.data());
             kernel::scale(T * B * n, 0.f, x.data());
@@ -114,6 +114,8 @@ void add_rows() {
     add<Rnn>("rnn", {}, {1, 1});
     add<Rhn>("rhn_depth_1", {}, {2, 2});
     add<Rhn>("rhn_depth_5", {.depth = 5}, {10, 2});
+    add<Qrnn>("qrnn", {}, {0, 6});
+    add<Qrnn>("qrnn_window_1", {.window = 1}, {0, 3});
 }
 
 }  // namespace

@@ -289,6 +289,45 @@ inline Layer rhn(Net& net, const Cell& c, const Ids& x, bool tied, Index depth) 
     return l;
 }
 
+inline Layer qrnn(Net& net, const Cell& c, const Ids& x, bool tied, Index window) {
+    Layer l;
+    const Index n = c.units;
+    l.x = x;
+    Ids memory = net.given(c.before[0]), past;
+    if (window == 2) past = net.given(c.before[1]);
+    past.insert(past.end(), x.begin(), x.end());
+    for (Index t = 0; t < c.time; ++t) {
+        Ids next;
+        for (Index b = 0; b < c.batch; ++b) {
+            const auto sum = [&](Index k, Index j) {
+                std::vector<Term> terms = {
+                    term(c, c.row(x, t, b, c.batch, c.width), "W", "input_mask", b, k, j, k)};
+                if (window == 2)
+                    terms.push_back(
+                        term(c, c.row(past, t, b, c.batch, c.width), "V", "input_mask", b, k, j, k));
+                return affine(net, terms, c.weight("b", 0, k * n + j));
+            };
+            Ids z;
+            for (Index k = 0; k < 3; ++k)
+                for (Index j = 0; j < n; ++j) z.push_back(sum(k, j));
+            for (Index j = 0; j < n; ++j) {
+                const int cell =
+                    net.unit({z[std::size_t(j)], z[std::size_t(n + j)], memory[std::size_t(b * n + j)]},
+                             [](const auto& v) {
+                                 return sigmoid(v[1]) * v[2] + (1. - sigmoid(v[1])) * std::tanh(v[0]);
+                             });
+                next.push_back(cell);
+                l.h.push_back(net.unit({z[std::size_t(2 * n + j)], cell},
+                                       [](const auto& v) { return sigmoid(v[0]) * v[1]; }));
+            }
+            l.z.insert(l.z.end(), z.begin(), z.end());
+        }
+        memory = next;
+    }
+    go_up(net, c, l, tied);
+    return l;
+}
+
 /// How far a cell of the library is from one by hand in a training pass that goes on from carried states.
 struct Distance {
     double value = 0, gradient = 0, modulus = 0, unit_gradient = 0, unit_modulus = 0;

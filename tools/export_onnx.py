@@ -196,6 +196,29 @@ def rhn(m, file, name, x, width, units, depth):
     return f"{name}.outputs"
 
 
+def qrnn(m, file, name, x, width, units):
+    """A quasi-recurrent layer: the products are those of the whole sequence, and Scan runs over c alone."""
+    c_next, x_next = m.state(f"{name}.c", units), m.state(f"{name}.x", width)
+    here = lambda one: f"{name}.step.{one}"
+    both = m.add("Concat", [m.add("Unsqueeze", [f"{name}.x", "first"], f"{name}.x.one"), x], f"{name}.both", axis=0)
+    past = m.add("Slice", [both, "first", m.indices(f"{name}.end", -1), "first"], f"{name}.past")
+    m.add("Squeeze", [m.add("Slice", [both, f"{name}.end", m.indices(f"{name}.far", 2**62), "first"], f"{name}.last"), "first"], x_next)
+    W, V = (m.constant(f"{name}.{one}", file.find(f"{name}.{one}", width, 3 * units)) for one in "WV")
+    sums = m.add("Add", [m.add("MatMul", [x, W], f"{name}.xW"), m.add("MatMul", [past, V], f"{name}.xV")], f"{name}.sums")
+    sums = m.add("Add", [sums, m.constant(f"{name}.b", file.find(f"{name}.b", 1, 3 * units)[0])], f"{name}.biased")
+    m.add("Split", [sums, m.indices(f"{name}.thirds", units, units, units)], [f"{name}.{one}" for one in "uvw"], axis=2)
+    z, f, o = (m.add(kind, [f"{name}.{one}"], f"{name}.{to}") for kind, one, to in (("Tanh", "u", "z"), ("Sigmoid", "v", "f"), ("Sigmoid", "w", "o")))
+    new = m.add("Mul", [m.add("Sub", [m.constant(f"{name}.one", np.float32(1)), f], f"{name}.open"), z], f"{name}.new")
+    before = len(m.nodes)
+    m.add("Add", [m.add("Mul", [here("f"), here("c")], here("kept")), here("new")], here("next"))
+    m.add("Identity", [here("next")], here("cell"))
+    info = [helper.make_tensor_value_info(here(one), TensorProto.FLOAT, ["B", units]) for one in ("c", "f", "new", "next", "cell")]
+    body = helper.make_graph(m.nodes[before:], f"{name}.step", info[:3], info[3:])
+    del m.nodes[before:]
+    m.add("Scan", [f"{name}.c", f, new], [c_next, f"{name}.cells"], body=body, num_scan_inputs=2)
+    return m.add("Mul", [o, f"{name}.cells"], f"{name}.outputs")
+
+
 def widths(o, path):
     """Widths of the layers from the bottom up; one number is that of all."""
     units = o["units"] if isinstance(o["units"], list) else [o["units"]]
@@ -214,8 +237,8 @@ def export(path):
     if "language_model" not in file.metadata or "state/vocabulary" not in file.tensors:
         raise Refusal(f"{path}: this is not a model of language_model; use a file that `language_model train` wrote")
     o = json.loads(file.metadata["language_model"])
-    if o["cell"] not in ("rnn", "lstm", "gru", "rhn"):
-        raise Refusal(f"{path}: its cell is '{o['cell']}', expected rnn, lstm, gru or rhn; it has no form in ONNX here")
+    if o["cell"] not in ("rnn", "lstm", "gru", "rhn", "qrnn"):
+        raise Refusal(f"{path}: its cell is '{o['cell']}', expected rnn, lstm, gru, rhn or qrnn; it has no form in ONNX here")
     if o["head"] not in ("tied", "free"):
         raise Refusal(f"{path}: its head is '{o['head']}', expected tied or free; it has no form in ONNX here")
     vocabulary = file.text("state/vocabulary")
@@ -226,12 +249,16 @@ def export(path):
     m.inputs.append(helper.make_tensor_value_info("tokens", TensorProto.INT64, ["T", "B"]))
     m.outputs.append(helper.make_tensor_value_info("log_probabilities", TensorProto.FLOAT, ["T", "B", V]))
     if o["cell"] != "rhn":
-        m.indices("first", 0), m.indices("second", 1)
+        m.indices("first", 0)
+    if o["cell"] not in ("rhn", "qrnn"):
+        m.indices("second", 1)
     h = m.add("Gather", [m.constant("E", file.find("E", V, n)), "tokens"], "embedded")
     for l, units in enumerate(widths(o, path), 1):
         name = f"{o['cell']}{l}"
         if o["cell"] == "rhn":
             h = rhn(m, file, name, h, n, units, o["depth"])
+        elif o["cell"] == "qrnn":
+            h = qrnn(m, file, name, h, n, units)
         else:
             h = operator_cell(m, file, o["cell"], name, h, n, units)
         n = units

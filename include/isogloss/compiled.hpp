@@ -83,6 +83,7 @@
     ISOGLOSS_COMPILED_NODE(make, T, Linear)       \
     ISOGLOSS_COMPILED_NODE(make, T, Lstm)         \
     ISOGLOSS_COMPILED_NODE(make, T, Nonlinearity) \
+    ISOGLOSS_COMPILED_NODE(make, T, Qrnn)         \
     ISOGLOSS_COMPILED_NODE(make, T, Rhn)          \
     ISOGLOSS_COMPILED_NODE(make, T, Rnn)          \
     ISOGLOSS_COMPILED_NODE(make, T, Softmax)      \

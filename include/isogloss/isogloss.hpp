@@ -20,6 +20,7 @@
 #include <isogloss/node/linear.hpp>
 #include <isogloss/node/lstm.hpp>
 #include <isogloss/node/nonlinearity.hpp>
+#include <isogloss/node/qrnn.hpp>
 #include <isogloss/node/reverse.hpp>
 #include <isogloss/node/rhn.hpp>
 #include <isogloss/node/rnn.hpp>

@@ -45,6 +45,10 @@ inline ig::Seq<float> add_cell(Graph& g, const Options& m, ig::Index l, ig::Seq<
     if (m.cell == "rhn")
         return g.add<ig::Rhn>(
             name, {.units = units, .depth = m.depth, .keep = keep, .scheme = scheme, .init = init}, h);
+    if (m.cell == "qrnn")  // under recurrent all its masks are between the layers
+        return g.add<ig::Qrnn>(
+            name,
+            {.units = units, .keep = m.scheme == "recurrent" ? 1 : keep, .scheme = scheme, .init = init}, h);
     return g.add<ig::Lstm>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
 }
 

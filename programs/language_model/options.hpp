@@ -80,7 +80,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
     using Choices = std::vector<std::string>;
     const Choices any;
     f("cell", o.cell, Kind::model, "recurrent cell",
-      Choices{"rnn", "lstm", "gru", "rhn", "glnn", "gnn", "leaky"});
+      Choices{"rnn", "lstm", "gru", "rhn", "qrnn", "glnn", "gnn", "leaky"});
     f("layers", o.layers, Kind::model, "recurrent layers [as many as --units names, 2 for one]", any);
     f("units", o.units, Kind::model, "units of a layer, or of each: 1150,1150,400", any);
     f("embedding", o.embedding, Kind::model,
@@ -98,7 +98,8 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("keep-between", o.keep_between, Kind::model,
       "scheme recurrent: the same for what a layer takes from the one below [--keep-input]", any);
     f("keep-state", o.keep_state, Kind::model,
-      "the same for the states that enter the recurrence, of cells but glnn, gnn and leaky; under tied they "
+      "the same for the states that enter the recurrence, of cells but qrnn, glnn, gnn and leaky; under tied "
+      "they "
       "are passed up with that mask, under gal it is also that of a layer's input [--keep]",
       any);
     f("keep-output", o.keep_output, Kind::model,
@@ -148,7 +149,9 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("two-tailed", o.two_tailed, Kind::training,
       "evaluate and keep the mean of the weights since a step that validation chooses", any);
     f("keep-weights", o.keep_weights, Kind::training,
-      "probability that dropout keeps an entry of a recurrent matrix, drawn for a whole segment", any);
+      "probability that dropout keeps an entry of a recurrent matrix, or of any of a qrnn, drawn for a whole "
+      "segment",
+      any);
     f("schedule", o.schedule, Kind::training,
       "how the rate falls: from an epoch on, on a plateau, or after a rise along half a cosine, to 0 at the "
       "end of --epochs",

@@ -23,7 +23,7 @@ PRESETS = ['fast', 'wide']
 PIECES = {
     'adversarial softmax': '--adversarial 0.03',
     'mogrifier': '--rounds 4 --rank 40',
-    'element-wise cell': '--cell qrnn',
+    'element-wise cell': '--cell qrnn --keep-state 1 --keep-between 0.75',
     'partial shuffling': '--shuffle partial',
     'two-tailed averaging': '--two-tailed',
 }

@@ -134,7 +134,7 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     require(o.cell == "rhn", "depth", "--cell " + o.cell);
     for (const char* name : {"edges", "bound"}) require(sparse(o), name, "--cell " + o.cell);
     require(!sparse(o), "keep-weights", "--cell " + o.cell + ", which has no recurrent matrix");
-    require(!sparse(o) || o.scheme != "recurrent", "keep-state",
+    require((!sparse(o) && o.cell != "qrnn") || o.scheme != "recurrent", "keep-state",
             "--cell " + o.cell + " and --scheme recurrent: no mask is inside");
     const bool natural = o.update == "ruop" || o.update == "rbpm", muon = o.update == "muon";
     for (const char* name : {"head-rate", "table-rate"})

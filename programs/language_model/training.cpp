@@ -63,7 +63,8 @@ Training::Training(Ranks& ranks, const Options& options, const ig::io::Safetenso
     state_.valid_checksum = valid_.checksum();
     checkpoint_.model(g_).state("update", update_).state("schedule", schedule_);
     if (o_.keep_weights < 1) {
-        drop_.emplace(g_.parameters(o_.cell + (o_.cell == "rhn" ? "*.R*" : "*.U*")),
+        drop_.emplace(g_.parameters(o_.cell == "qrnn" ? "qrnn*.W, qrnn*.V"
+                                                      : o_.cell + (o_.cell == "rhn" ? "*.R*" : "*.U*")),
                       ig::WeightDropOptions{.keep = o_.keep_weights, .seed = o_.seed});
         checkpoint_.state("weight_drop", *drop_);
     }

@@ -90,7 +90,7 @@ private:
     std::optional<ig::Adam<float>> table_;
 };
 
-/// Muon for the matrices of the cells (of lstm and rhn gate by gate) and Adam for all else: word vectors, head and biases.
+/// Muon for the matrices of the cells (of lstm, qrnn and rhn gate by gate) and Adam for all else: word vectors, head, biases.
 class Orthogonal {
 public:
     Orthogonal(Graph& g, const Options& o)
@@ -99,9 +99,10 @@ public:
           matrices_(g.parameters(names(g)), {.rate = *o.rate,
                                              .clip = o.clip,
                                              .weight_decay = o.weight_decay,
-                                             .gates = o.cell == "lstm"  ? 4
-                                                      : o.cell == "rhn" ? 2
-                                                                        : 1}),
+                                             .gates = o.cell == "lstm"   ? 4
+                                                      : o.cell == "qrnn" ? 3
+                                                      : o.cell == "rhn"  ? 2
+                                                                         : 1}),
           rest_(g.parameters(names(g, "!")),
                 {.rate = o.table_rate, .clip = o.clip, .weight_decay = o.weight_decay}) {}
 

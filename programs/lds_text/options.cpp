@@ -244,7 +244,7 @@ void StartCommand::declare(CLI::App& command) {
     command
         .add_option("--cell", cell,
                     "rnn: all of it from the system; others: word vectors and softmax, the cell at random")
-        ->check(CLI::IsMember({"rnn", "lstm", "gru", "rhn", "glnn", "gnn", "leaky"}));
+        ->check(CLI::IsMember({"rnn", "lstm", "gru", "rhn", "qrnn", "glnn", "gnn", "leaky"}));
     command.add_option("--rms", rms, "size of a unit at the start");
     command.add_option("--gain", gain, "of the output matrix");
     command.add_option("--power", power, "of the whitening in it, 0 to 1");

@@ -54,6 +54,7 @@ template <class T> std::vector<Cell<T>> cells() {
              return g.template add<Gru>("cell", {.units = n, .keep = 0.9, .reset_after = true}, in.e);
          }},
         {"Rhn", [](G& g, In& in) { return g.template add<Rhn>("cell", {.units = n, .depth = 2}, in.e); }},
+        {"Qrnn", [](G& g, In& in) { return g.template add<Qrnn>("cell", {.units = n, .keep = 0.9}, in.e); }},
         {"Glnn", [](G& g, In& in) { return g.template add<Glnn>("cell", {.units = n, .edges = 2}, in.e); }},
         {"Gnn", [](G& g, In& in) { return g.template add<Gnn>("cell", {.units = n, .edges = 2}, in.e); }},
         {"LeakyRnn",

@@ -15,7 +15,7 @@ const text::Vocabulary& words() {
 
 std::string fuzz::fresh(Dice& dice) {
     lm::Options o;
-    const char *cells[] = {"rnn", "lstm", "gru", "rhn"}, *schemes[] = {"tied", "gal", "recurrent"},
+    const char *cells[] = {"rnn", "lstm", "gru", "rhn", "qrnn"}, *schemes[] = {"tied", "gal", "recurrent"},
                *losses[] = {"ce", "al", "mixture"};
     o.cell = dice.pick(cells);
     o.scheme = dice.pick(schemes);
@@ -54,9 +54,9 @@ std::string fuzz::mutate(const std::string& input, Dice& dice) {
             return;
         }
         auto& value = *std::next(options.begin(), static_cast<std::ptrdiff_t>(more.below(options.size())));
-        static const char* choices[] = {"rnn",       "lstm", "gru", "rhn", "tied",    "gal",
-                                        "recurrent", "free", "ce",  "al",  "mixture", "word",
-                                        "character", "",     "x",   "sgd", "adam"};
+        static const char* choices[] = {"rnn",  "lstm",      "gru",  "rhn", "qrnn", "tied",
+                                        "gal",  "recurrent", "free", "ce",  "al",   "mixture",
+                                        "word", "character", "",     "x",   "sgd",  "adam"};
         if (value.is_string() && more.chance(0.9)) value = more.pick(choices);
         else if (value.is_boolean() && more.chance(0.9)) value = more.chance(0.5);
         else if (more.chance(0.3)) value = more.below(5);

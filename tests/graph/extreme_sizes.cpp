@@ -100,6 +100,7 @@ std::vector<Case> graph_cases() {
         node<Rhn>("Rhn", [](Index n) { return Rhn<float>::Options{.units = n}; }),
         node<Rhn>("Rhn, deep", [](Index n) { return Rhn<float>::Options{.units = n, .depth = 3}; }),
         node<Rhn>("depth", [](Index n) { return Rhn<float>::Options{.units = 2, .depth = n}; }),
+        node<Qrnn>("Qrnn", [](Index n) { return Qrnn<float>::Options{.units = n}; }),
         edge_node<Glnn>("Glnn"),
         edge_node<Gnn>("Gnn"),
         edge_node<LeakyRnn>("LeakyRnn"),

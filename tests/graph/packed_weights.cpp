@@ -33,6 +33,7 @@ template <class T> struct Net {
         h = g.template add<Lstm>("lstm", {.units = 17, .init = uniform(0.5)}, h);
         h = g.template add<Gru>("gru", {.units = 9, .keep = 0.7, .init = uniform(0.5)}, h);
         h = g.template add<Rhn>("rhn", {.units = 11, .depth = 2, .init = uniform(0.5)}, h);
+        h = g.template add<Qrnn>("qrnn", {.units = 10, .keep = 0.7, .init = uniform(0.5)}, h);
         h = g.template add<Rnn>("rnn", {.units = 13, .init = uniform(0.5)}, h);
         h = g.template add<Linear>("linear", {.units = 12, .init = uniform(0.5)}, h);
         o = g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E);

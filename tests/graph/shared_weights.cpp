@@ -34,6 +34,7 @@ template <class T> struct Net {
         h = g.template add<Gru>("gru", {.units = 4, .keep = 0.7, .scheme = DropoutScheme::gal}, h);
         h = g.template add<Dropout>("between", {.keep = 0.7}, h);
         h = g.template add<Rhn>("rhn", {.units = 4, .depth = 2, .keep = 0.7}, h);
+        h = g.template add<Qrnn>("qrnn", {.units = 4, .keep = 0.7}, h);
         o = g.template add<TiedSoftmax>("softmax", {.bias = true}, h, E);
         l = g.template add<AugmentedLoss>("loss", {.gamma = 0.65}, o, y, E);
     }

@@ -86,6 +86,24 @@ template <class T> struct HighwayStep {
     bool same_activations(const HighwayStep& o) const { return z == o.z && before == o.before && s == o.s; }
 };
 
+template <class T> struct QrnnStep {
+    Index n, all = rows * n;
+    Memory<T> z = Memory<T>::random(3 * all, 1, 1), before = Memory<T>::random(all, 2, 2), c{all, 1},
+              h{all, 3}, dh = Memory<T>::random(all, 3, 3), dc = Memory<T>::random(all, 1, 4), dz{3 * all, 1};
+
+    kernel::QrnnRows<T> forward() { return {z.out(), before.in(), c.out(), h.out()}; }
+    kernel::QrnnRows<T> read() { return {z.in_record(), before.in(), c.in_record(), h.in_record()}; }
+    kernel::QrnnAdjoints<T> backward() { return {dh.in(), dc.out(), dz.out()}; }
+    bool forward_written() { return z.written() && c.written() && h.written(); }
+    bool backward_written() { return dc.written() && dz.written(); }
+    bool agrees(const QrnnStep& s) const {
+        return agree(z, s.z) && agree(c, s.c) && agree(h, s.h) && agree(dc, s.dc) && agree(dz, s.dz);
+    }
+    bool same_activations(const QrnnStep& s) const {
+        return z == s.z && before == s.before && c == s.c && h == s.h;
+    }
+};
+
 // Runs a step through the kernels and through the plain loops, which are given row by row.
 template <class Step, class Forward, class Backward, class PlainForward, class PlainBackward>
 void compare(Forward forward, Backward backward, PlainForward plain_forward, PlainBackward plain_backward) {
@@ -167,6 +185,17 @@ TEMPLATE_TEST_CASE_SIG("The highway kernels", "[kernel][gates]", ((class T, bool
         [](Index n, Rows a, Adjoints d) { kernel::highway_backward<squared>(rows, n, a, d); },
         [](Index n, Rows a) { kernel::plain::highway_forward(n, a); },
         [](Index n, Rows a, Adjoints d) { kernel::plain::highway_backward<squared>(n, a, d); });
+}
+
+TEMPLATE_TEST_CASE_SIG("The quasi-recurrent kernels", "[kernel][gates]",
+                       ((class T, bool squared), T, squared), (float, false), (float, true), (double, false),
+                       (double, true)) {
+    using Rows = kernel::QrnnRows<T>;
+    using Adjoints = kernel::QrnnAdjoints<T>;
+    compare<QrnnStep<T>>([](Index n, Rows a) { kernel::qrnn_forward(rows, n, a); },
+                         [](Index n, Rows a, Adjoints d) { kernel::qrnn_backward<squared>(rows, n, a, d); },
+                         [](Index n, Rows a) { kernel::plain::qrnn_forward(n, a); },
+                         [](Index n, Rows a, Adjoints d) { kernel::plain::qrnn_backward<squared>(n, a, d); });
 }
 
 TEMPLATE_TEST_CASE("Gates driven to the end of the range are 0 or 1", "[kernel][gates]", float, double) {

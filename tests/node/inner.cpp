@@ -3,6 +3,7 @@
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gru.hpp>
 #include <isogloss/node/lstm.hpp>
+#include <isogloss/node/qrnn.hpp>
 #include <isogloss/node/rhn.hpp>
 #include <isogloss/node/rnn.hpp>
 
@@ -12,7 +13,8 @@
 using namespace isogloss;
 
 TEST_CASE("A penalty on a sequence within a cell has the right gradient", "[node][laws]") {
-    const std::string name = GENERATE("lstm.c", "lstm.h", "gru.reset", "gru.h", "rnn.h", "rhn.s1", "net.V");
+    const std::string name =
+        GENERATE("lstm.c", "lstm.h", "gru.reset", "gru.h", "rnn.h", "rhn.s1", "qrnn.c", "qrnn.h", "net.V");
     CAPTURE(name);
     REQUIRE(laws([&](auto& g) {
                 const auto x = g.input("x", 3);
@@ -20,6 +22,7 @@ TEST_CASE("A penalty on a sequence within a cell has the right gradient", "[node
                 if (name.starts_with("gru")) g.template add<Gru>("gru", {.units = 4}, x);
                 if (name.starts_with("rnn")) g.template add<Rnn>("rnn", {.units = 4}, x);
                 if (name.starts_with("rhn")) g.template add<Rhn>("rhn", {.units = 4, .depth = 2}, x);
+                if (name.starts_with("qrnn")) g.template add<Qrnn>("qrnn", {.units = 4}, x);
                 if (name.starts_with("net")) g.template add<Glnn>("net", {.units = 4, .edges = 2}, x);
                 return g.template add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name));
             }) == "");
@@ -33,8 +36,9 @@ TEST_CASE("A sequence whose adjoint its node overwrites is refused as an input a
     g.add<Gru>("gru", {.units = 4}, x);
     g.add<Rnn>("rnn", {.units = 4}, x);
     g.add<Rhn>("rhn", {.units = 4, .depth = 2}, x);
-    for (const std::string name :
-         {"lstm.z", "lstm.tanh_c", "gru.gates", "gru.candidate", "rnn.z", "rhn.z1", "rhn.z2"}) {
+    g.add<Qrnn>("qrnn", {.units = 4}, x);
+    for (const std::string name : {"lstm.z", "lstm.tanh_c", "gru.gates", "gru.candidate", "rnn.z", "rhn.z1",
+                                   "rhn.z2", "qrnn.z", "qrnn.x"}) {
         CAPTURE(name);
         REQUIRE_THROWS_MATCHES(g.add<ActivationPenalty>("penalty", {.size = 1}, g.sequence(name)), UsageError,
                                says("node 'penalty'"));

@@ -2,6 +2,7 @@
 #include <isogloss/isogloss.hpp>
 #include <isogloss/node/glnn.hpp>
 #include <isogloss/node/gru.hpp>
+#include <isogloss/node/qrnn.hpp>
 #include <isogloss/node/rhn.hpp>
 #include <isogloss/node/rnn.hpp>
 
@@ -47,6 +48,7 @@ TEST_CASE("The matrices of a cell start as init says", "[node][init]") {
     starts_with_init<Lstm>(0.1);
     starts_with_init<Gru>(0.1);
     starts_with_init<Rhn>(0.04);
+    starts_with_init<Qrnn>(0.1);
 }
 
 TEST_CASE("The projection of a tied head starts as init says", "[node][init]") {

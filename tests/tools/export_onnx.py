@@ -24,6 +24,7 @@ MODELS = {  # the simple one at a low rate: trained at 1 it is chaotic, and 1e-7
     "free": ["--head", "free", "--embedding", 5, "--loss", "ce"],
     "simple": ["--cell", "rnn", "--level", "character", "--rate", 0.1],
     "gated": ["--cell", "gru", "--head-bias"],
+    "quasi-recurrent": ["--cell", "qrnn", "--units", "9,6", "--embedding", 5],
     "highway": ["--cell", "rhn", "--depth", 3, "--layers", 2, "--scheme", "recurrent"],
 }
 

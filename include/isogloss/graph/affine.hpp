@@ -15,10 +15,10 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace graph {
 template <class T> struct Store;
 template <class T> struct MaskRecord;
 
-/// One term a W. The input a is known for the whole sequence, or only step by step: one step back (`previous`)
-/// or at the step itself (`current`).
+/// One term a W. The input a is known for the whole sequence, as it is or one step back (`shifted`), or only step by
+/// step: one step back (`previous`) or at the step itself (`current`).
 template <class T> struct Source {
-    enum class When { sequence, previous, current } when = When::sequence;
+    enum class When { sequence, shifted, previous, current } when = When::sequence;
     Seq<T> input;
     Weight<T> weight = {};
     Tokens tokens = {};       // if given, W is a stack of matrices, one for each symbol
@@ -30,7 +30,9 @@ template <class T> struct Source {
     PackedMatrix<T> packed = {};
     std::uint64_t packed_at = 0;  // the pass it was packed in
 
-    bool by_step() const { return when != When::sequence; }
+    bool by_step() const { return when == When::previous || when == When::current; }
+    /// By how many steps the input is behind z.
+    Index back() const { return when == When::shifted || when == When::previous ? 1 : 0; }
     /// W of the parameter, or of a part of it.
     template <class U> MatrixRef<U> matrix(MatrixRef<U> of_parameter) const {
         return transposed ? t(of_parameter) : of_parameter;
@@ -65,8 +67,6 @@ template <class T> struct TermProduct {
 /// A term applied to the columns of the batch from `first_column` on; positions run over time and batch.
 template <class T> class Term {
 public:
-    using When = typename Source<T>::When;
-
     Term(Store<T>& store, const UnitsRecord<T>& units, const Source<T>& source, Index first_column = 0)
         : store_(store), units_(units), source_(source), column_(first_column) {
         if (source.mask.id >= 0 && store[source.mask].active) mask_ = &store[source.mask];
@@ -95,8 +95,7 @@ public:
 
     /// The input of a product [rows, width], multiplied by its mask.
     MatrixRef<const T> input(const TermProduct<T>& q) const {
-        const Index back = source_.when == When::previous ? store_.batch : 0;
-        const T* in = store_.value(source_.input.id) + (q.row - back) * width();
+        const T* in = store_.value(source_.input.id) + (q.row - source_.back() * store_.batch) * width();
         if (!q.mask) return {in, q.rows, width()};
         kernel::multiply_rows(q.rows, batch(q), width(), in, q.mask, scratch());
         return {scratch(), q.rows, width()};

@@ -63,6 +63,9 @@ namespace graph {
 /// A sequence one step back: at step t its value at t-1, at the first step the carried state.
 template <class T> struct Previous { Seq<T> of; };
 
+/// The same of a sequence that is known before the time loop.
+template <class T> struct Shifted { Seq<T> of; };
+
 /// A weight [n, m] used as a matrix [m, n].
 template <class T> struct Transposed { Weight<T> of; };
 

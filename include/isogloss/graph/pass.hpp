@@ -278,11 +278,10 @@ template <class T> void Forward<T>::affine(Units<T> z, Index t) const {
 template <class T, class Quantity> void Backward<T, Quantity>::affine_backward(Units<T> z, Index t) const {
     auto& store = this->store_;
     for (auto& u = store[z]; auto& s : u.sources) {
-        const Index back = s.when == graph::Source<T>::When::previous ? 1 : 0;
-        if (!s.by_step() || t < back) continue;  // the state before the first step is not trained
+        if (!s.by_step() || t < s.back()) continue;  // the state before the first step is not trained
         graph::add_term_to_input<!is_gradient>(
             store, u, s, adjoint(u), matrix(s), t * store.batch + this->first_, this->batch(), this->first_,
-            T(1), this->part_of(store.adjoint(s.input.id, quantity, t - back), s.input.width));
+            T(1), this->part_of(store.adjoint(s.input.id, quantity, t - s.back()), s.input.width));
     }
 }
 
@@ -292,9 +291,10 @@ template <class T, class Quantity> void Backward<T, Quantity>::affine_backward(U
     const MatrixRef<const T> dz = adjoint(u);  // zero where nothing flowed back
     for (auto& s : u.sources) {
         if (!s.by_step()) {
-            const T beta = store.begin_adjoint(s.input.id, quantity);
+            // A shifted product leaves out the last step, which is then cleared first.
+            const T beta = s.back() == 1 ? T(1) : store.begin_adjoint(s.input.id, quantity);
             graph::add_term_to_input<!is_gradient>(store, u, s, dz, matrix(s), 0, this->rows(), 0, beta,
-                                                   store.adjoint(s.input.id, quantity));
+                                                   store.adjoint(s.input.id, quantity, -s.back()));
         }
         if constexpr (is_gradient)
             if (this->is_trained(s.weight)) graph::add_term_to_weight(store, u, s, dz);

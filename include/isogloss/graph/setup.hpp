@@ -68,7 +68,7 @@ public:
         return *this;
     }
 
-    /// Adds a term. `a` is Seq (all steps in one product), Previous or Current (step by step); `w` is
+    /// Adds a term. `a` is Seq or Shifted (all steps in one product), Previous or Current (step by step); `w` is
     /// a local name for a new weight or the handle of a shared one.
     template <class W, class A> UnitsBuilder& from(const W& w, const A& a) {
         return term(w, a, Tokens{}, Mask{});
@@ -86,11 +86,11 @@ public:
 private:
     using When = typename graph::Source<T>::When;
     static When when(Seq<T>) { return When::sequence; }
+    static When when(graph::Shifted<T>) { return When::shifted; }
     static When when(graph::Previous<T>) { return When::previous; }
     static When when(graph::Current<T>) { return When::current; }
     static Seq<T> sequence(Seq<T> a) { return a; }
-    static Seq<T> sequence(graph::Previous<T> a) { return a.of; }
-    static Seq<T> sequence(graph::Current<T> a) { return a.of; }
+    template <class A> static Seq<T> sequence(A a) { return a.of; }
 
     Weight<T> weight(const std::string& name, Index rows, Index cols) const;
     Weight<T> weight(Weight<T> shared, Index rows, Index cols) const;
@@ -125,11 +125,8 @@ public:
     /// of the others can be read all the same.
     void open(Seq<T> a) { own(a).internal = false; }
 
-    graph::Previous<T> previous(Seq<T> a) const {
-        if (own(a).lead == 0)
-            fail("'", own(a).name, "' has no value before the first step; declare it with recurrent()");
-        return {a};
-    }
+    graph::Previous<T> previous(Seq<T> a) const { return {with_lead(a)}; }
+    graph::Shifted<T> shifted(Seq<T> a) const { return {with_lead(a)}; }
     graph::Current<T> current(Seq<T> a) const {
         own(a);
         return {a};
@@ -282,6 +279,11 @@ private:
     template <class H> auto& own(const H& handle) const {
         store_.require_own(handle, who());
         return store_[handle];
+    }
+    Seq<T> with_lead(Seq<T> a) const {
+        if (own(a).lead == 0)
+            fail("'", own(a).name, "' has no value before the first step; declare it with recurrent()");
+        return a;
     }
     Seq<T> add(const std::string& local, Index width, bool carried, const char* kind = "sequence") {
         store_.claim(full(local), kind);

@@ -73,6 +73,22 @@ template <class T> struct HighwayAdjoints {
     HighwayAdjoints row(Index r, Index n) const { return {s + r * n, z + r * 2 * n, before + r * n}; }
 };
 
+/// One step of a quasi-recurrent layer: c = f c₋ + (1 - f) z, h = o c.
+template <class T> struct QrnnRows {
+    T* z;             ///< [rows, 3 n] = (z, f, o): sums before the forward kernel, activations after it
+    const T* before;  ///< c₋
+    T *c, *h;
+
+    QrnnRows row(Index r, Index n) const { return {z + r * 3 * n, before + r * n, c + r * n, h + r * n}; }
+};
+template <class T> struct QrnnAdjoints {
+    const T* h;
+    T* c;  ///< of c from step t+1 on entry, of c₋ on exit
+    T* z;  ///< [rows, 3 n], written
+
+    QrnnAdjoints row(Index r, Index n) const { return {h + r * n, c + r * n, z + r * 3 * n}; }
+};
+
 /// The equations element by element, in double, against which the kernels below are tested.
 namespace plain {
 
@@ -128,6 +144,23 @@ void highway_backward(Index n, const HighwayRows<T>& a, const HighwayAdjoints<T>
         d.z[j] = T(chain<squared>((1 - h * h) * t) * d.s[j]);
         d.z[n + j] = T(chain<squared>((h - a.before[j]) * t * (1 - t)) * d.s[j]);
         d.before[j] = T(d.before[j] + chain<squared>(1 - t) * d.s[j]);
+    }
+}
+
+template <class T> void qrnn_forward(Index n, const QrnnRows<T>& a) {
+    for (Index j = 0; j < n; ++j) {
+        const double z = std::tanh(double(a.z[j])), f = sigmoid(a.z[n + j]), o = sigmoid(a.z[2 * n + j]),
+                     c = f * a.before[j] + (1 - f) * z;
+        a.z[j] = T(z), a.z[n + j] = T(f), a.z[2 * n + j] = T(o), a.c[j] = T(c), a.h[j] = T(o * c);
+    }
+}
+template <bool squared, class T> void qrnn_backward(Index n, const QrnnRows<T>& a, const QrnnAdjoints<T>& d) {
+    for (Index j = 0; j < n; ++j) {
+        const double z = a.z[j], f = a.z[n + j], o = a.z[2 * n + j], dc = d.c[j] + chain<squared>(o) * d.h[j];
+        d.z[j] = T(chain<squared>((1 - f) * (1 - z * z)) * dc);
+        d.z[n + j] = T(chain<squared>((a.before[j] - z) * f * (1 - f)) * dc);
+        d.z[2 * n + j] = T(chain<squared>(a.c[j] * o * (1 - o)) * d.h[j]);
+        d.c[j] = T(chain<squared>(f) * dc);
     }
 }
 
@@ -276,6 +309,36 @@ void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const High
         at.store(d.z, chain<squared>((one - h * h) * t) * out);
         at.store(d.z + n, chain<squared>((h - at.load(a.before)) * t * (one - t)) * out);
         at.store(d.before, at.load(d.before) + chain<squared>(one - t) * out);
+    });
+}
+
+/// Activations, c and h from the sums z and c₋.
+template <class T, class A = Architecture> void qrnn_forward(Index rows, Index n, const QrnnRows<T>& all) {
+    using L = Lanes<T, A>;
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const L z = tanh_lanes(at.load(a.z)), f = sigmoid(at.load(a.z + n)),
+                o = sigmoid(at.load(a.z + 2 * n));
+        const L cell = f * at.load(a.before) + (L(T(1)) - f) * z;
+        at.store(a.z, z);
+        at.store(a.z + n, f);
+        at.store(a.z + 2 * n, o);
+        at.store(a.c, cell);
+        at.store(a.h, o * cell);
+    });
+}
+
+/// The adjoints of z and c₋ from those of h and c.
+template <bool squared, class T, class A = Architecture>
+void qrnn_backward(Index rows, Index n, const QrnnRows<T>& all, const QrnnAdjoints<T>& adjoints) {
+    using L = Lanes<T, A>;
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L one(T(1));
+        const L z = at.load(a.z), f = at.load(a.z + n), o = at.load(a.z + 2 * n), out = at.load(d.h);
+        const L cell = at.load(d.c) + chain<squared>(o) * out;
+        at.store(d.z, chain<squared>((one - f) * (one - z * z)) * cell);
+        at.store(d.z + n, chain<squared>((at.load(a.before) - z) * f * (one - f)) * cell);
+        at.store(d.z + 2 * n, chain<squared>(at.load(a.c) * o * (one - o)) * out);
+        at.store(d.c, chain<squared>(f) * cell);
     });
 }
 

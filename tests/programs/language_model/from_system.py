@@ -20,7 +20,7 @@ def parameters(model):
 
 def begins_as_two_calls_do():
     """In one call as by `lds_text start` and --start-from, for every cell: what the system does not set is as it is drawn."""
-    for cell in ["rnn", "lstm", "gru", "rhn"]:
+    for cell in ["rnn", "lstm", "gru", "rhn", "qrnn"]:
         said = lds_text("start", "--model", "system", "--cell", cell, "--out", "begun")
         how = [*TEXTS, "--rate", 0.1, "--epochs", 1]
         out = run("train", "--model", "one", *how, "--start", "system", "--cell", cell, "--overwrite").stdout

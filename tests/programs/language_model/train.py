@@ -17,6 +17,8 @@ MODELS = [
      "recurrent", "--keep-between", 0.9, "--ar", 0.1, "--tar", 0.1],
     ["--cell", "rhn", "--depth", 2, "--layers", 1, "--keep-weights", 0.5],
     ["--cell", "gru", "--keep-weights", 0.5, "--loss", "ce", "--ar", 1],
+    ["--cell", "qrnn", "--keep-weights", 0.5, "--scheme", "recurrent", "--units", "12,9,6", "--update", "muon", "--rate", 0.02],
+    ["--cell", "qrnn", "--scheme", "gal", "--update", "ruop", "--rate", 0.003, "--embedding", 1],
     ["--update", "asgd", "--weight-decay", 1e-6, "--decay-from", 1, "--decay", 0.5],
     ["--update", "ruop", "--rate", 0.003, "--head", "free", "--loss", "ce"],
     ["--update", "rbpm", "--damping", 0.1, "--floor", 1e-4, "--head-rate", 0.02, "--head", "free", "--cell", "gru"],
