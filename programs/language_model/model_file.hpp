@@ -24,7 +24,7 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
 }
 
 /// Throws FileError if the tensors of a file are too small for its options: the word vectors are of another
-/// width, or all parameters together are fewer than the entries of the recurrent matrices, or weights of edges. Called
+/// width, or all parameters together are fewer than the entries of the matrices of states, or weights of edges. Called
 /// before a graph is built, whose size would otherwise be unbounded.
 inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     const auto* table = file.find("E");
@@ -35,7 +35,9 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     double least = 0;
     for (ig::Index l = 1; l <= *o.layers; ++l)
         least += static_cast<double>(width(o, l)) *
-                 static_cast<double>(sparse(o) ? o.edges : width(o, l) * (o.cell == "rhn" ? o.depth : 1));
+                 static_cast<double>(sparse(o)         ? o.edges
+                                     : o.cell == "rhn" ? width(o, l) * o.depth
+                                                       : width(o, l) + o.rounds * o.rank);
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
         throw ig::FileError(ig::message(file.name(), ": its options specify ", layers_in_words(o),
                                         ", and word vectors of width ", o.embedding,

@@ -71,6 +71,10 @@ TEMPLATE_TEST_CASE("Threads that share a batch compute what one computes", "[nod
     same<Lstm, TestType>();
     same<Gru, TestType>();
     same<Gru, TestType>({.reset_after = true});
+    same<Lstm, TestType>({.rounds = 1});
+    same<Lstm, TestType>({.rounds = 5, .rank = 2});
+    same<Gru, TestType>({.rounds = 2});
+    same<Gru, TestType>({.reset_after = true, .rounds = 5, .rank = 2});
     same<Rnn, TestType>();
     same<Rhn, TestType>({.depth = 3});
 }
@@ -81,6 +85,7 @@ TEST_CASE("Threads that share the products and rows of every step of large cells
     constexpr Size large{.T = 4, .B = 5, .n = 420};
     same<Lstm, float>({}, large, {3});
     same<Gru, float>({}, large, {3});
+    same<Lstm, float>({.rounds = 2, .rank = 40}, large, {3});
     same<Rhn, float>({.depth = 3}, large, {3});
     same<Lstm, float>({}, {.T = 2, .B = 7, .n = 420}, {3});  // products of matrices that are not packed
 }

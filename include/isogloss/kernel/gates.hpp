@@ -73,6 +73,22 @@ template <class T> struct HighwayAdjoints {
     HighwayAdjoints row(Index r, Index n) const { return {s + r * n, z + r * 2 * n, before + r * n}; }
 };
 
+/// One round of a mogrifier: y = 2 g y₋, g = σ of its sum.
+template <class T> struct MogrifyRows {
+    T* g;             ///< sum before the forward kernel, gate after it
+    const T* before;  ///< y₋
+    T* y;
+
+    MogrifyRows row(Index r, Index n) const { return {g + r * n, before + r * n, y + r * n}; }
+};
+template <class T> struct MogrifyAdjoints {
+    const T* y;
+    T* g;       ///< written
+    T* before;  ///< added to
+
+    MogrifyAdjoints row(Index r, Index n) const { return {y + r * n, g + r * n, before + r * n}; }
+};
+
 /// The equations element by element, in double, against which the kernels below are tested.
 namespace plain {
 
@@ -128,6 +144,21 @@ void highway_backward(Index n, const HighwayRows<T>& a, const HighwayAdjoints<T>
         d.z[j] = T(chain<squared>((1 - h * h) * t) * d.s[j]);
         d.z[n + j] = T(chain<squared>((h - a.before[j]) * t * (1 - t)) * d.s[j]);
         d.before[j] = T(d.before[j] + chain<squared>(1 - t) * d.s[j]);
+    }
+}
+
+template <class T> void mogrify_forward(Index n, const MogrifyRows<T>& a) {
+    for (Index j = 0; j < n; ++j) {
+        const double g = sigmoid(a.g[j]);
+        a.g[j] = T(g), a.y[j] = T(2 * g * a.before[j]);
+    }
+}
+template <bool squared, class T>
+void mogrify_backward(Index n, const MogrifyRows<T>& a, const MogrifyAdjoints<T>& d) {
+    for (Index j = 0; j < n; ++j) {
+        const double g = a.g[j];
+        d.g[j] = T(chain<squared>(2 * g * (1 - g) * a.before[j]) * d.y[j]);
+        d.before[j] = T(d.before[j] + chain<squared>(2 * g) * d.y[j]);
     }
 }
 
@@ -276,6 +307,29 @@ void highway_backward(Index rows, Index n, const HighwayRows<T>& all, const High
         at.store(d.z, chain<squared>((one - h * h) * t) * out);
         at.store(d.z + n, chain<squared>((h - at.load(a.before)) * t * (one - t)) * out);
         at.store(d.before, at.load(d.before) + chain<squared>(one - t) * out);
+    });
+}
+
+/// The gate, and y, from the sum.
+template <class T, class A = Architecture>
+void mogrify_forward(Index rows, Index n, const MogrifyRows<T>& all) {
+    using L = Lanes<T, A>;
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const L g = sigmoid(at.load(a.g));
+        at.store(a.g, g);
+        at.store(a.y, L(T(2)) * g * at.load(a.before));
+    });
+}
+
+/// The adjoint of the gate's sum from that of y; adds to that of y₋.
+template <bool squared, class T, class A = Architecture>
+void mogrify_backward(Index rows, Index n, const MogrifyRows<T>& all, const MogrifyAdjoints<T>& adjoints) {
+    using L = Lanes<T, A>;
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L one(T(1));
+        const L g = at.load(a.g), twice = g + g, out = at.load(d.y);
+        at.store(d.g, chain<squared>(twice * (one - g) * at.load(a.before)) * out);
+        at.store(d.before, at.load(d.before) + chain<squared>(twice) * out);
     });
 }
 
