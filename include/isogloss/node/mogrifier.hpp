@@ -21,8 +21,8 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///          rounds  r, 0 to 8, default 0
 ///          rank    k ≥ 0; default 0: full
 ///          init    start values of all of them
-///          keep    h is masked where these matrices multiply it, which is the same as masking h_{t-1} before the rounds;
-///                  under the scheme gal each matrix masks what it multiplies, x too, by a mask of its own
+///          keep    h is masked where a matrix multiplies it, as if h_{t-1} were masked before the rounds; under the
+///                  scheme gal each matrix masks what it multiplies, x too, by a mask of its own
 /// Source   Melis, Kočiský, Blunsom 2020, "Mogrifier LSTM", eqs. (1)-(2); matrices act from the right here.
 template <class T> struct Mogrifier {
     struct Round {
