@@ -173,7 +173,38 @@ inline Layer rnn(Net& net, const Cell& c, const Ids& x, bool tied) {
     return l;
 }
 
-inline Layer lstm(Net& net, const Cell& c, const Ids& x, bool tied) {
+/// How the rounds of a mogrifier are set.
+struct Rounds {
+    Index count = 0, rank = 0;
+    bool own_masks = false;
+};
+
+/// x and h of column b of the batch after the rounds.
+inline void mogrify(Net& net, const Cell& c, Rounds rounds, Index b, Ids& x, Ids& h) {
+    for (Index i = 1; i <= rounds.count; ++i) {
+        const bool odd = i % 2 == 1;
+        const std::string name = isogloss::message(odd ? "Q" : "R", i);
+        const std::string mask = rounds.own_masks ? name + "_mask" : odd ? "mask" : "none";
+        Ids from = odd ? h : x, &scaled = odd ? x : h;
+        const auto product = [&](const std::string& weight, const char* masked, Index j) {
+            return affine(net, {term(c, from, weight.c_str(), masked, b, 0, j, 0)}, 0);
+        };
+        if (rounds.rank > 0) {
+            Ids low;
+            for (Index j = 0; j < rounds.rank; ++j) low.push_back(product(name + "_left", mask.c_str(), j));
+            from = low;
+        }
+        Ids gates;
+        for (Index j = 0; j < std::ssize(scaled); ++j)
+            gates.push_back(rounds.rank > 0 ? product(name + "_right", "none", j)
+                                            : product(name, mask.c_str(), j));
+        for (std::size_t j = 0; j < scaled.size(); ++j)
+            scaled[j] =
+                net.unit({gates[j], scaled[j]}, [](const auto& v) { return 2. * sigmoid(v[0]) * v[1]; });
+    }
+}
+
+inline Layer lstm(Net& net, const Cell& c, const Ids& x, bool tied, Rounds rounds = {}) {
     Layer l;
     const Index n = c.units;
     l.x = x;
@@ -181,7 +212,8 @@ inline Layer lstm(Net& net, const Cell& c, const Ids& x, bool tied) {
     for (Index t = 0; t < c.time; ++t) {
         Ids next, next_memory;
         for (Index b = 0; b < c.batch; ++b) {
-            const Ids in = c.row(l.x, t, b, c.batch, c.width), back = c.row(state, 0, b, c.batch, n);
+            Ids in = c.row(l.x, t, b, c.batch, c.width), back = c.row(state, 0, b, c.batch, n);
+            mogrify(net, c, rounds, b, in, back);
             Ids z;
             for (Index k = 0; k < 4; ++k)
                 for (Index j = 0; j < n; ++j)
@@ -210,7 +242,8 @@ inline Layer lstm(Net& net, const Cell& c, const Ids& x, bool tied) {
     return l;
 }
 
-inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_masks, bool after = false) {
+inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_masks, bool after = false,
+                 Rounds rounds = {}) {
     Layer l;
     const Index n = c.units;
     const char* candidate_mask = own_masks ? "candidate_mask" : "mask";
@@ -219,7 +252,9 @@ inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_mask
     for (Index t = 0; t < c.time; ++t) {
         Ids next;
         for (Index b = 0; b < c.batch; ++b) {
-            const Ids in = c.row(l.x, t, b, c.batch, c.width), back = c.row(state, 0, b, c.batch, n);
+            Ids in = c.row(l.x, t, b, c.batch, c.width), back = c.row(state, 0, b, c.batch, n);
+            const Ids kept = back;
+            mogrify(net, c, rounds, b, in, back);
             Ids gates, reset;
             for (Index k = 0; k < 2; ++k)
                 for (Index j = 0; j < n; ++j)
@@ -242,7 +277,7 @@ inline Layer gru(Net& net, const Cell& c, const Ids& x, bool tied, bool own_mask
                                       after ? Term{{reset[std::size_t(j)]}, {1}} : product(reset, j)},
                                      c.weight("bq", 0, j));
                 l.candidate.push_back(q);
-                next.push_back(net.unit({gates[std::size_t(j)], q, back[std::size_t(j)]}, [](const auto& v) {
+                next.push_back(net.unit({gates[std::size_t(j)], q, kept[std::size_t(j)]}, [](const auto& v) {
                     return sigmoid(v[0]) * v[2] + (1. - sigmoid(v[0])) * std::tanh(v[1]);
                 }));
             }

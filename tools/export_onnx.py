@@ -239,6 +239,8 @@ def export(path):
     o = json.loads(file.metadata["language_model"])
     if o["cell"] not in ("rnn", "lstm", "gru", "rhn", "qrnn"):
         raise Refusal(f"{path}: its cell is '{o['cell']}', expected rnn, lstm, gru, rhn or qrnn; it has no form in ONNX here")
+    if o["cell"] in ("lstm", "gru") and o.get("rounds", 0) != 0:
+        raise Refusal(f"{path}: its cells have {o['rounds']} rounds of a mogrifier, expected none; they have no form in ONNX here")
     if o["head"] not in ("tied", "free"):
         raise Refusal(f"{path}: its head is '{o['head']}', expected tied or free; it has no form in ONNX here")
     vocabulary = file.text("state/vocabulary")

@@ -44,7 +44,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>> headings = {
     {"Files", {"model", "log", "resume", "overwrite", "verbose"}},
     {"Further on the text", {"max-vocabulary", "train-tokens", "vocabulary"}},
     {"Further on the model",
-     {"embedding", "depth", "edges", "bound", "head", "head-bias", "unit-rows", "init"}},
+     {"embedding", "depth", "rounds", "rank", "edges", "bound", "head", "head-bias", "unit-rows", "init"}},
     {"Dropout and penalties",
      {"keep-input", "keep-between", "keep-state", "keep-output", "keep-words", "keep-weights", "scheme", "ar",
       "tar"}},

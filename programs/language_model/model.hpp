@@ -41,7 +41,14 @@ inline ig::Seq<float> add_cell(Graph& g, const Options& m, ig::Index l, ig::Seq<
     if (m.cell == "rnn")
         return g.add<ig::Rnn>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
     if (m.cell == "gru")
-        return g.add<ig::Gru>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
+        return g.add<ig::Gru>(name,
+                              {.units = units,
+                               .keep = keep,
+                               .scheme = scheme,
+                               .init = init,
+                               .rounds = m.rounds,
+                               .rank = m.rank},
+                              h);
     if (m.cell == "rhn")
         return g.add<ig::Rhn>(
             name, {.units = units, .depth = m.depth, .keep = keep, .scheme = scheme, .init = init}, h);
@@ -49,7 +56,10 @@ inline ig::Seq<float> add_cell(Graph& g, const Options& m, ig::Index l, ig::Seq<
         return g.add<ig::Qrnn>(
             name,
             {.units = units, .keep = m.scheme == "recurrent" ? 1 : keep, .scheme = scheme, .init = init}, h);
-    return g.add<ig::Lstm>(name, {.units = units, .keep = keep, .scheme = scheme, .init = init}, h);
+    return g.add<ig::Lstm>(
+        name,
+        {.units = units, .keep = keep, .scheme = scheme, .init = init, .rounds = m.rounds, .rank = m.rank},
+        h);
 }
 
 /// Word vectors, recurrent layers, a softmax head and the losses, over a vocabulary of V types.

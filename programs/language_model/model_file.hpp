@@ -24,7 +24,7 @@ inline std::map<std::string, std::string> metadata(const nlohmann::json& options
 }
 
 /// Throws FileError if the tensors of a file are too small for its options: the word vectors are of another
-/// width, or all parameters together are fewer than the entries of the matrices of its cells, or weights of edges. Called
+/// width, or all parameters together are fewer than the entries of the matrices of states, or weights of edges. Called
 /// before a graph is built, whose size would otherwise be unbounded.
 inline void require_room(const ig::io::Safetensors& file, const Options& o) {
     const auto* table = file.find("E");
@@ -37,7 +37,8 @@ inline void require_room(const ig::io::Safetensors& file, const Options& o) {
         least += static_cast<double>(width(o, l)) *
                  static_cast<double>(sparse(o)          ? o.edges
                                      : o.cell == "qrnn" ? 6 * (l == 1 ? o.embedding : width(o, l - 1))
-                                                        : width(o, l) * (o.cell == "rhn" ? o.depth : 1));
+                                     : o.cell == "rhn"  ? width(o, l) * o.depth
+                                                        : width(o, l) + o.rounds * o.rank);
     if (!table || table->shape.size() != 2 || table->shape[1] != o.embedding || least > room)
         throw ig::FileError(ig::message(file.name(), ": its options specify ", layers_in_words(o),
                                         ", and word vectors of width ", o.embedding,

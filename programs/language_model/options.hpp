@@ -37,7 +37,7 @@ inline constexpr ig::Index most_size = 100000;
 struct Options {
     std::string cell = "lstm";
     std::optional<ig::Index> layers;
-    ig::Index embedding = 0, depth = 5, edges = 3;
+    ig::Index embedding = 0, depth = 5, rounds = 0, rank = 0, edges = 3;
     double bound = 4;
     std::vector<ig::Index> units = {200};  ///< one value for all layers, or one for each; see width()
     double keep = 0.7, keep_words = 1;
@@ -86,6 +86,9 @@ template <class O, class F> void each_option(O& o, F&& f) {
     f("embedding", o.embedding, Kind::model,
       "width of the word vectors; 0: as many as the last layer has units", any);
     f("depth", o.depth, Kind::model, "micro-steps of an rhn layer", any);
+    f("rounds", o.rounds, Kind::model, "lstm, gru: rounds in which input and state gate one another, 0 to 8",
+      any);
+    f("rank", o.rank, Kind::model, "of the matrices of these rounds; 0: full", any);
     f("edges", o.edges, Kind::model,
       "edges that leave each unit of a glnn, gnn or leaky layer, its loop among them", any);
     f("bound", o.bound, Kind::model, "glnn, gnn, leaky: the sum of a unit stays within ± this; 0: no bound",
@@ -373,6 +376,8 @@ inline std::string fault(const Options& o) {
         require_size(name, n);
     require(o.units.size() == 1 || o.layers == std::ssize(o.units), "units", to_json(o.units).dump(),
             ig::message("one number for all of --layers ", o.layers.value_or(0), ", or one for each"));
+    require(o.rounds >= 0 && o.rounds <= 8, "rounds", o.rounds, "0 to 8");
+    require(o.rank >= 0 && o.rank <= most_size, "rank", o.rank, ig::message("0 to ", most_size));
     if (sparse(o)) {
         const ig::Index most = *std::min_element(o.units.begin(), o.units.end());
         require(o.edges >= 1 && o.edges <= most, "edges", o.edges, ig::message("1 to --units, ", most));

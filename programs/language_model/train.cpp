@@ -34,6 +34,7 @@ void require_same_architecture(const Options& o, const Options& model) {
     std::set<std::string> which = {"cell", "layers", "units", "embedding", "head", "level", "unit-rows"};
     if (o.cell == "rhn" && o.start.empty()) which.insert("depth");  // a system has none
     if (sparse(o) && o.start.empty()) which.insert("edges");
+    if (o.start.empty()) which.insert({"rounds", "rank"});
     if (o.head == "tied") which.insert("head-bias");
     const auto differ = differences(o, model, which);
     const auto [name, file] = source_of(o);
@@ -132,6 +133,8 @@ void require_effect(const Options& o, const std::set<std::string>& named) {
     for (const char* name : {"min-count", "max-vocabulary"})
         require(o.vocabulary.empty(), name, "--vocabulary");
     require(o.cell == "rhn", "depth", "--cell " + o.cell);
+    require(o.cell == "lstm" || o.cell == "gru", "rounds", "--cell " + o.cell);
+    require(o.rounds > 0, "rank", "--rounds 0");
     for (const char* name : {"edges", "bound"}) require(sparse(o), name, "--cell " + o.cell);
     require(!sparse(o), "keep-weights", "--cell " + o.cell + ", which has no recurrent matrix");
     require((!sparse(o) && o.cell != "qrnn") || o.scheme != "recurrent", "keep-state",

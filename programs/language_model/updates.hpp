@@ -90,7 +90,8 @@ private:
     std::optional<ig::Adam<float>> table_;
 };
 
-/// Muon for the matrices of the cells (of lstm, qrnn and rhn gate by gate) and Adam for all else: word vectors, head, biases.
+/// Muon for the matrices of the cells (of lstm, qrnn and rhn gate by gate) and Adam for all else: word vectors, head, biases, and
+/// the matrices of a mogrifier, which have other blocks.
 class Orthogonal {
 public:
     Orthogonal(Graph& g, const Options& o)
@@ -119,11 +120,16 @@ public:
     }
 
 private:
+    // A matrix of a mogrifier: lstm1.Q1, gru2.R2_left.
+    static bool of_rounds(const std::string& name) {
+        return !name.starts_with("rhn") &&
+               (name.find(".Q") != std::string::npos || name.find(".R") != std::string::npos);
+    }
     // The matrices, as a pattern; or, with "!" before each name, all others.
     static std::string names(Graph& g, const std::string& before = "") {
         std::string pattern;
         for (const auto* p : g.parameters())
-            if (p->rows > 1 && p->name != "E" && !p->name.starts_with("softmax."))
+            if (p->rows > 1 && p->name != "E" && !p->name.starts_with("softmax.") && !of_rounds(p->name))
                 pattern += (pattern.empty() ? before : ", " + before) + p->name;
         return pattern;
     }

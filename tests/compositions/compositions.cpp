@@ -53,6 +53,14 @@ template <class T> std::vector<Cell<T>> cells() {
          [](G& g, In& in) {
              return g.template add<Gru>("cell", {.units = n, .keep = 0.9, .reset_after = true}, in.e);
          }},
+        {"Lstm, five rounds",
+         [](G& g, In& in) {
+             return g.template add<Lstm>("cell", {.units = n, .keep = 0.9, .rounds = 5, .rank = 2}, in.e);
+         }},
+        {"Gru, two rounds",
+         [](G& g, In& in) {
+             return g.template add<Gru>("cell", {.units = n, .keep = 0.9, .rounds = 2}, in.e);
+         }},
         {"Rhn", [](G& g, In& in) { return g.template add<Rhn>("cell", {.units = n, .depth = 2}, in.e); }},
         {"Qrnn", [](G& g, In& in) { return g.template add<Qrnn>("cell", {.units = n, .keep = 0.9}, in.e); }},
         {"Glnn", [](G& g, In& in) { return g.template add<Glnn>("cell", {.units = n, .edges = 2}, in.e); }},

@@ -55,6 +55,7 @@ template <class T> double rows(Index n, T* z, T* other, Token* column) {
     kernel::gru_state_forward(1, n, gru);
     const kernel::HighwayRows<T> highway{z, other, z};
     kernel::highway_forward(1, n, highway);
+    kernel::mogrify_forward(1, n, kernel::MogrifyRows<T>{z, other, z});
     return cross + static_cast<double>(kernel::first_non_finite(n, z));
 }
 template double rows(Index, float*, float*, Token*);

@@ -104,6 +104,22 @@ template <class T> struct QrnnStep {
     }
 };
 
+template <class T> struct MogrifyStep {
+    Index n, all = rows * n;
+    Memory<T> g = Memory<T>::random(all, 1, 1), before = Memory<T>::random(all, 2, 2), y{all, 2},
+              dy = Memory<T>::random(all, 3, 3), dg{all, 3}, dbefore = Memory<T>::random(all, 1, 4);
+
+    kernel::MogrifyRows<T> forward() { return {g.out(), before.in(), y.out()}; }
+    kernel::MogrifyRows<T> read() { return {g.in_record(), before.in(), y.in_record()}; }
+    kernel::MogrifyAdjoints<T> backward() { return {dy.in(), dg.out(), dbefore.out()}; }
+    bool forward_written() { return g.written() && y.written(); }
+    bool backward_written() { return dg.written() && dbefore.written(); }
+    bool agrees(const MogrifyStep& o) const {
+        return agree(g, o.g) && agree(y, o.y) && agree(dg, o.dg) && agree(dbefore, o.dbefore);
+    }
+    bool same_activations(const MogrifyStep& o) const { return g == o.g && before == o.before && y == o.y; }
+};
+
 // Runs a step through the kernels and through the plain loops, which are given row by row.
 template <class Step, class Forward, class Backward, class PlainForward, class PlainBackward>
 void compare(Forward forward, Backward backward, PlainForward plain_forward, PlainBackward plain_backward) {
@@ -196,6 +212,17 @@ TEMPLATE_TEST_CASE_SIG("The quasi-recurrent kernels", "[kernel][gates]",
                          [](Index n, Rows a, Adjoints d) { kernel::qrnn_backward<squared>(rows, n, a, d); },
                          [](Index n, Rows a) { kernel::plain::qrnn_forward(n, a); },
                          [](Index n, Rows a, Adjoints d) { kernel::plain::qrnn_backward<squared>(n, a, d); });
+}
+
+TEMPLATE_TEST_CASE_SIG("The kernels of a mogrifier", "[kernel][gates]", ((class T, bool squared), T, squared),
+                       (float, false), (float, true), (double, false), (double, true)) {
+    using Rows = kernel::MogrifyRows<T>;
+    using Adjoints = kernel::MogrifyAdjoints<T>;
+    compare<MogrifyStep<T>>(
+        [](Index n, Rows a) { kernel::mogrify_forward(rows, n, a); },
+        [](Index n, Rows a, Adjoints d) { kernel::mogrify_backward<squared>(rows, n, a, d); },
+        [](Index n, Rows a) { kernel::plain::mogrify_forward(n, a); },
+        [](Index n, Rows a, Adjoints d) { kernel::plain::mogrify_backward<squared>(n, a, d); });
 }
 
 TEMPLATE_TEST_CASE("Gates driven to the end of the range are 0 or 1", "[kernel][gates]", float, double) {

@@ -25,18 +25,18 @@ template <class Add> Numbers matrices(Add add) {
     return all;
 }
 
-template <template <class> class Node> void starts_with_init(double width) {
-    const auto of = [](auto options) {
-        return matrices([=](auto& g) { g.template add<Node>("node", options, g.input("x", 2)); });
+template <template <class> class Node>
+void starts_with_init(double width, typename Node<double>::Options options = {}) {
+    const auto of_options = [&] {
+        return matrices([&](auto& g) { g.template add<Node>("node", options, g.input("x", 2)); });
     };
-    typename Node<double>::Options options;
     options.units = n;
-    const Numbers usual = of(options);
+    const Numbers usual = of_options();
     const auto largest = *std::ranges::max_element(usual, {}, [](double v) { return std::abs(v); });
     CHECK(std::abs(largest) <= width);
     CHECK(std::abs(largest) > 0.5 * width);
     options.init = constant(0.25);
-    const Numbers given = of(options);
+    const Numbers given = of_options();
     REQUIRE(given.size() == usual.size());
     CHECK(std::ranges::all_of(given, [](double v) { return v == 0.25; }));
 }
@@ -47,6 +47,7 @@ TEST_CASE("The matrices of a cell start as init says", "[node][init]") {
     starts_with_init<Rnn>(0.1);
     starts_with_init<Lstm>(0.1);
     starts_with_init<Gru>(0.1);
+    starts_with_init<Lstm>(0.1, {.rounds = 3, .rank = 2});
     starts_with_init<Rhn>(0.04);
     starts_with_init<Qrnn>(0.1);
 }

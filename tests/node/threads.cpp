@@ -72,6 +72,10 @@ TEMPLATE_TEST_CASE("Threads that share a batch compute what one computes", "[nod
     same<Lstm, TestType>();
     same<Gru, TestType>();
     same<Gru, TestType>({.reset_after = true});
+    same<Lstm, TestType>({.rounds = 1});
+    same<Lstm, TestType>({.rounds = 5, .rank = 2});
+    same<Gru, TestType>({.rounds = 2});
+    same<Gru, TestType>({.reset_after = true, .rounds = 5, .rank = 2});
     same<Rnn, TestType>();
     same<Rhn, TestType>({.depth = 3});
     same<Qrnn, TestType>();
@@ -83,7 +87,23 @@ TEST_CASE("Threads that share the products and rows of every step of large cells
     constexpr Size large{.T = 4, .B = 5, .n = 420};
     same<Lstm, float>({}, large, {3});
     same<Gru, float>({}, large, {3});
+    same<Lstm, float>({.rounds = 2, .rank = 40}, large, {3});
     same<Rhn, float>({.depth = 3}, large, {3});
     same<Qrnn, float>({}, large, {3});
     same<Lstm, float>({}, {.T = 2, .B = 7, .n = 420}, {3});  // products of matrices that are not packed
+}
+
+TEST_CASE("In the portable mode rounds of a mogrifier have the same bits on any number of threads",
+          "[node][threads]") {
+    const Threads restored(1);
+    portable(true);
+    for (const Size size : {Size{}, Size{.T = 4, .B = 5, .n = 420}}) {
+        const auto lstm = [&](int count) {
+            return results<Lstm, float>(count, {.rounds = 3, .rank = 5}, size);
+        };
+        const auto gru = [&](int count) { return results<Gru, float>(count, {.rounds = 2}, size); };
+        CHECK(lstm(1) == lstm(3));
+        CHECK(gru(1) == gru(3));
+    }
+    portable(false);
 }

@@ -88,7 +88,7 @@ def refusals():
     assert "none/x" in export("m", "none/x", 1)
     options = json.loads(tensors("m")[1]["language_model"])
     for other, says in [({"cell": "mgu"}, "its cell is 'mgu'"), ({"layers": 7}, "holds no tensor"), ({"units": [8, 8, 8]}, "its options have 3 widths for 2 layers"),
-                        ({"head": "deep"}, "its head is 'deep'")]:
+                        ({"head": "deep"}, "its head is 'deep'"), ({"cell": "gru", "rounds": 5}, "its cells have 5 rounds")]:
         craft("m", "wrong", {**options, **other})
         error = export("wrong", "x", 1)
         assert says in error and error.count("\n") == 1, error

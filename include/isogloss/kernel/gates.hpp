@@ -89,6 +89,22 @@ template <class T> struct QrnnAdjoints {
     QrnnAdjoints row(Index r, Index n) const { return {h + r * n, c + r * n, z + r * 3 * n}; }
 };
 
+/// One round of a mogrifier: y = 2 g y₋, g = σ of its sum.
+template <class T> struct MogrifyRows {
+    T* g;             ///< sum before the forward kernel, gate after it
+    const T* before;  ///< y₋
+    T* y;
+
+    MogrifyRows row(Index r, Index n) const { return {g + r * n, before + r * n, y + r * n}; }
+};
+template <class T> struct MogrifyAdjoints {
+    const T* y;
+    T* g;       ///< written
+    T* before;  ///< added to
+
+    MogrifyAdjoints row(Index r, Index n) const { return {y + r * n, g + r * n, before + r * n}; }
+};
+
 /// The equations element by element, in double, against which the kernels below are tested.
 namespace plain {
 
@@ -161,6 +177,21 @@ template <bool squared, class T> void qrnn_backward(Index n, const QrnnRows<T>& 
         d.z[n + j] = T(chain<squared>((a.before[j] - z) * f * (1 - f)) * dc);
         d.z[2 * n + j] = T(chain<squared>(a.c[j] * o * (1 - o)) * d.h[j]);
         d.c[j] = T(chain<squared>(f) * dc);
+    }
+}
+
+template <class T> void mogrify_forward(Index n, const MogrifyRows<T>& a) {
+    for (Index j = 0; j < n; ++j) {
+        const double g = sigmoid(a.g[j]);
+        a.g[j] = T(g), a.y[j] = T(2 * g * a.before[j]);
+    }
+}
+template <bool squared, class T>
+void mogrify_backward(Index n, const MogrifyRows<T>& a, const MogrifyAdjoints<T>& d) {
+    for (Index j = 0; j < n; ++j) {
+        const double g = a.g[j];
+        d.g[j] = T(chain<squared>(2 * g * (1 - g) * a.before[j]) * d.y[j]);
+        d.before[j] = T(d.before[j] + chain<squared>(2 * g) * d.y[j]);
     }
 }
 
@@ -339,6 +370,29 @@ void qrnn_backward(Index rows, Index n, const QrnnRows<T>& all, const QrnnAdjoin
         at.store(d.z + n, chain<squared>((at.load(a.before) - z) * f * (one - f)) * cell);
         at.store(d.z + 2 * n, chain<squared>(at.load(a.c) * o * (one - o)) * out);
         at.store(d.c, chain<squared>(f) * cell);
+    });
+}
+
+/// The gate, and y, from the sum.
+template <class T, class A = Architecture>
+void mogrify_forward(Index rows, Index n, const MogrifyRows<T>& all) {
+    using L = Lanes<T, A>;
+    sweep_rows<T, A>(rows, n, all, [=](auto at, const auto& a) {
+        const L g = sigmoid(at.load(a.g));
+        at.store(a.g, g);
+        at.store(a.y, L(T(2)) * g * at.load(a.before));
+    });
+}
+
+/// The adjoint of the gate's sum from that of y; adds to that of y₋.
+template <bool squared, class T, class A = Architecture>
+void mogrify_backward(Index rows, Index n, const MogrifyRows<T>& all, const MogrifyAdjoints<T>& adjoints) {
+    using L = Lanes<T, A>;
+    sweep_rows<T, A>(rows, n, all, adjoints, [=](auto at, const auto& a, const auto& d) {
+        const L one(T(1));
+        const L g = at.load(a.g), twice = g + g, out = at.load(d.y);
+        at.store(d.g, chain<squared>(twice * (one - g) * at.load(a.before)) * out);
+        at.store(d.before, at.load(d.before) + chain<squared>(twice) * out);
     });
 }
 

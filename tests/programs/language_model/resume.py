@@ -10,8 +10,8 @@ from program import PROGRAM, Folder, read, run, same_training, sentences, tensor
 
 RUNS = [
     ["--loss", "al", "--keep", 0.7, "--adversarial", 0.05],
-    ["--loss", "ce", "--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt", "--cell", "gru", "--shuffle", "partial",
-     "--two-tailed"],
+    ["--loss", "ce", "--update", "adam", "--rate", 0.01, "--schedule", "plateau", "--random-bptt", "--cell", "gru", "--rounds", 2, "--rank", 3,
+     "--shuffle", "partial", "--two-tailed"],
     ["--loss", "ce", "--update", "ruop", "--rate", 0.003, "--damping", 0.1, "--head", "free", "--layers", 1],
     ["--cell", "glnn", "--edges", 4, "--update", "muon", "--rate", 0.02, "--head-bias"],
     ["--keep-weights", 0.6, "--ar", 0.5, "--tar", 0.3, "--schedule", "one-cycle", "--rate", 2, "--units", "12,8"],

@@ -4,7 +4,7 @@ import random
 
 from program import Folder, run, sentences, train, write
 
-CELLS = [["--cell", "lstm"], ["--cell", "rnn", "--layers", 1], ["--cell", "gru", "--scheme", "gal"],
+CELLS = [["--cell", "lstm"], ["--cell", "lstm", "--rounds", 5, "--rank", 3], ["--cell", "rnn", "--layers", 1], ["--cell", "gru", "--scheme", "gal"],
          ["--cell", "rhn", "--depth", 2, "--layers", 1, "--scheme", "recurrent"], ["--cell", "qrnn"], ["--cell", "glnn"], ["--cell", "leaky", "--edges", 8]]
 
 

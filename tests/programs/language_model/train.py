@@ -29,6 +29,8 @@ MODELS = [
     ["--cell", "leaky", "--scheme", "recurrent", "--edges", 8, "--bound", 0, "--embedding", 6, "--update", "muon", "--rate", 0.02],
     ["--cell", "lstm", "--update", "muon", "--rate", 0.02, "--table-rate", 0.02],
     ["--cell", "gru", "--freeze", "--update", "muon", "--rate", 0.02, "--start-from", "gru"],
+    ["--cell", "lstm", "--rounds", 5, "--rank", 3, "--embedding", 6, "--update", "muon", "--rate", 0.02],
+    ["--cell", "gru", "--rounds", 2, "--scheme", "gal", "--update", "rbpm", "--rate", 0.003, "--loss", "ce"],
     ["--level", "character", "--max-vocabulary", 20, "--unit-rows"],
 ]
 

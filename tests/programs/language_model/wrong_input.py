@@ -28,7 +28,7 @@ def usage(*arguments, says):
 def options_out_of_range():
     for option, value, says in [
             ("--units", 0, "--units is 0"), ("--units", -3, "--units is -3"), ("--layers", 2000000, "at most"), ("--units", 10**12, "at most 100000"),
-            ("--layers", 0, "--layers is 0"), ("--embedding", -1, "--embedding is -1"),
+            ("--rounds", 9, "--rounds is 9, expected 0 to 8"), ("--rank", -1, "--rank is -1"), ("--layers", 0, "--layers is 0"), ("--embedding", -1, "--embedding is -1"),
             ("--keep", 0, "keep = 0"), ("--keep", 1.5, "keep = 1.5"), ("--keep", "nan", "--keep is nan, expected a number above 0"),
             ("--keep-state", "nan", "--keep-state is nan, expected a number above 0"), ("--keep-words", 0, "keep_words = 0"),
             ("--bptt", -1, "--bptt is -1"), ("--bptt", 0, "--bptt is 0"), ("--batch", 0, "--batch is 0"), ("--batch", 10**5, "columns"),
@@ -57,7 +57,7 @@ def options_out_of_range():
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--damping", 0, says="damping = 0")
     refuses("train", "--model", "m", *TEXTS, "--update", "ruop", "--head", "free", "--floor", -1, says="floor = -1")
     for options in ["--loss ce --gamma 1", "--loss ce --alpha 1", "--loss mixture --beta 0.5 --gamma 1", "--loss al --gamma 1 --beta 0.5",
-                    "--loss ce --temperature 20", "--cell gru --depth 3", "--cell lstm --edges 5", "--cell rnn --bound 1", "--cell glnn --keep-weights 0.5",
+                    "--loss ce --temperature 20", "--cell gru --depth 3", "--cell rhn --rounds 5", "--rounds 0 --rank 3", "--cell lstm --edges 5", "--cell rnn --bound 1", "--cell glnn --keep-weights 0.5",
                     "--update muon --head-rate 0.1", "--update adam --damping 0.1", "--schedule plateau --decay-from 3",
                     "--schedule one-cycle --decay 0.5", "--schedule decay --warm-up 0.2", "--scheme tied --keep-between 0.5", "--layers 1 --keep-between 0.5 --scheme recurrent"]:
         refuses("train", "--model", "m", *TEXTS, *options.split(), says="has no effect with " + " ".join(options.split()[:2]))
@@ -136,7 +136,7 @@ def crafted_options():
             *[({name: 0}, f"--{name} is 0, expected at least 1") for name in ("bptt", "units", "embedding", "layers")],
             ({"bptt": 2**63}, "stored as 9223372036854775808"), ({"bptt": 1e300}, "stored as 1e+300"), ({"units": -1}, "--units is -1"),
             ({"layers": 10**6}, "--layers is 1000000"), ({"layers": 10**5}, "do not have these sizes"), ({"units": 10**5}, "do not have these sizes"),
-            ({"embedding": 10**5}, "do not have these sizes"), ({"cell": "rhn", "depth": 10**5}, "do not have these sizes"), ({"units": 9}, "does not fit the model"),
+            ({"embedding": 10**5}, "do not have these sizes"), ({"cell": "rhn", "depth": 10**5}, "do not have these sizes"), ({"rounds": 8, "rank": 10**5}, "do not have these sizes"), ({"units": 9}, "does not fit the model"),
             ({"threads": 2**40}, "stored as 1099511627776"), ({"threads": 0}, "--threads is 0, expected 1 to 1024"), ({"seed": -1}, "stored as -1"), ({"cell": "transformer"}, "'transformer'"),
             ({"head": ""}, "--head is ''"), ({"keep": "much"}, 'stored as "much"'), ({"random-bptt": 1}, "stored as 1"),
             ({"keep": 0}, "keep = 0"), ({"temperature": -1}, "temperature = -1"),
