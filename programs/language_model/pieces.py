@@ -3,10 +3,10 @@
     python3 pieces.py run --program build/release/programs/language_model --folder pieces --seeds 1 2
     python3 pieces.py report         # the table of docs/lab/pieces.md from programs/language_model/results/pieces.csv
 
-A run is a preset, a piece or the lack of it, and a seed, on the Penn Treebank. The preset is as it is in everything else. After an
-interruption the same call resumes. The temperature of the softmax is found on the validation text, by `tune --softmax-temperature`, with the model of
-each run: it is a column. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered, the last three
-with the last epoch alone; tempered is the test perplexity at that temperature.
+A run is a preset (`fast` with 5 epochs, or `wide`), a piece or the lack of it, and a seed, on the Penn Treebank. All other options are those
+of the preset. After an interruption the same call resumes. With the model of each run `tune` finds the temperature of the softmax on the
+validation text. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered, the last three with the last
+epoch alone; tempered is the test perplexity at that temperature.
 """
 import csv
 import os
@@ -19,7 +19,7 @@ from tables_report import run_or_report, spread, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = ['preset', 'change', 'seed', 'epoch', 'core_seconds', 'valid', 'test', 'temperature', 'tempered']
-PRESETS = ['fast', 'wide']
+PRESETS = {'fast': '--epochs 5', 'wide': ''}  # half an hour and five hours of a core without bfloat16, of one with it less
 PIECES = {
     'adversarial softmax': '--adversarial 0.03',
     'mogrifier': '--rounds 4 --rank 40',
@@ -50,7 +50,7 @@ def last(program, command, *options):
 def train(o, preset, change, seed):
     """The lines of a run."""
     name = f"{preset}-{change.replace(' ', '_')}-{seed}"
-    options = f'--corpus ptb --preset {preset} --precision {o.precision} --threads 1 --seed {seed}'.split()
+    options = f'--corpus ptb --preset {preset} --precision {o.precision} --threads 1 --seed {seed} {PRESETS[preset]}'.split()
     for piece in CHANGES[change]:
         options += PIECES[piece].split()
     lines = [[preset, change, seed, *epoch, '', ''] for epoch in epochs_of(o, name, options)]
