@@ -111,6 +111,34 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     endif()
 endif()
 
+# Budgets of instructions, with flags of their own.
+find_program(ISOGLOSS_VALGRIND valgrind)
+find_path(ISOGLOSS_CALLGRIND valgrind/callgrind.h)
+if(ISOGLOSS_VALGRIND AND ISOGLOSS_CALLGRIND AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64"
+   AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_CROSSCOMPILING)
+    set(counted ${CMAKE_CURRENT_BINARY_DIR}/instructions)
+    set(objects "")
+    foreach(unit IN ITEMS kernels models)
+        set(source ${CMAKE_CURRENT_SOURCE_DIR}/instructions/${unit}.cpp)
+        set(object ${counted}_${unit}.o)
+        # Parameters: by default whether a function is inlined depends on the size of all others.
+        add_custom_command(OUTPUT ${object}
+            COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER} -std=c++20 -O3 -march=haswell -ffp-contract=off
+                -DNDEBUG -DXTENSOR_USE_XSIMD -DISOGLOSS_NO_BLAS -I${include_folder}
+                --param=large-unit-insns=10000000 --param=ipa-cp-large-unit-insns=10000000
+                -c ${source} -o ${object} -MD -MF ${object}.d -MT ${object}
+            DEPENDS ${source} DEPFILE ${object}.d VERBATIM)
+        list(APPEND objects ${object})
+    endforeach()
+    add_custom_command(OUTPUT ${counted} COMMAND ${CMAKE_CXX_COMPILER} ${objects} -o ${counted} DEPENDS ${objects} VERBATIM)
+    add_custom_target(instructions_counted ALL DEPENDS ${counted})
+    tests_in_python(instructions instructions/budgets.py ${ISOGLOSS_VALGRIND} ${counted} ${counted}.profile
+        "GNU ${CMAKE_CXX_COMPILER_VERSION}")
+    set_tests_properties(instructions PROPERTIES SKIP_RETURN_CODE 77)
+else()
+    message(STATUS "isogloss: no test instructions, valgrind was not found or this is not g++ on x86-64 (bash .ci/install full)")
+endif()
+
 if(EXISTS ${PROJECT_SOURCE_DIR}/include/isogloss/isogloss.hpp)
     add_test(NAME compile_time COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/compile_time.sh ${CMAKE_CXX_COMPILER} ${flags}
         ${CMAKE_CURRENT_BINARY_DIR}/compile_time.txt)
