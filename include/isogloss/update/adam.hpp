@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <isogloss/elementary.hpp>
+#include <isogloss/kernel/simd.hpp>
 #include <isogloss/subnormals.hpp>
 #include <isogloss/update/rule.hpp>
 #include <limits>
@@ -73,11 +74,13 @@ public:
         }
         const T epsilon = static_cast<T>(options_.epsilon),
                 decay = finite(options_.rate * options_.weight_decay);
-        const auto moved = [=](T eta, T scale, T w, T gradient, T& m, T& s) {
-            const T g = factor * gradient;
-            m = b1 * m + (1 - b1) * g;
-            s = std::min(b2 * s + (1 - b2) * g * g, largest);
-            return w - (eta * m / (std::sqrt(s * scale) + epsilon) + decay * w);
+        // Of one entry, or of as many as a register holds.
+        const auto moved = [=]<class L>(L eta, L scale, L w, L gradient, L& m, L& s) {
+            const L g = L(factor) * gradient;
+            m = L(b1) * m + L(1 - b1) * g;
+            s = L(b2) * s + L(1 - b2) * g * g;
+            s = kernel::choose(s > L(largest), L(largest), s);
+            return w - (kernel::divide(eta * m, kernel::square_root(s * scale) + L(epsilon)) + L(decay) * w);
         };
         step_all(
             group_, options_.rate / (1 - double(b1)) / (1 - double(b2)),
@@ -86,10 +89,16 @@ public:
                 return moved(eta_[j], scale_[j], group_[j].value[i], group_[j].gradient[i], m, s);
             },
             [&](std::size_t j, Index first, Index last) {
+                using L = kernel::Lanes<T>;
                 const T* gradient = group_[j].gradient;
-                T *w = group_[j].value, *m = mean_[j].data(), *s = square_[j].data();
-                const T eta = eta_[j], scale = scale_[j];
-                for (Index i = first; i < last; ++i) w[i] = moved(eta, scale, w[i], gradient[i], m[i], s[i]);
+                T *w = group_[j].value, *mean = mean_[j].data(), *square = square_[j].data();
+                const L eta(eta_[j]), scale(scale_[j]);
+                kernel::sweep<T>(first, last, [&](auto at) {
+                    L m = at.load(mean), s = at.load(square);
+                    at.store(w, moved(eta, scale, L(at.load(w)), L(at.load(gradient)), m, s));
+                    at.store(mean, m);
+                    at.store(square, s);
+                });
             });
         for (std::size_t j = 0; j < group_.size(); ++j) steps_[j] += group_[j].trained;
         return norm;
