@@ -5,6 +5,8 @@ set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
 set(CMAKE_CXX_COMPILER x86_64-w64-mingw32-g++-posix)
 set(CMAKE_CROSSCOMPILING_EMULATOR wine)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a OUTPUT_VARIABLE gomp OUTPUT_STRIP_TRAILING_WHITESPACE)
+set(OpenMP_gomp_LIBRARY ${gomp} CACHE FILEPATH "The static one: wine does not find the other")
 # Packages of headers alone. They lie beside the headers of this machine's C library, which are not for Windows: a folder
 # has links to theirs and copies of the files by which CMake finds them.
 set(headers ${CMAKE_BINARY_DIR}/headers)
