@@ -12,7 +12,7 @@ folders=$(IFS=';'; echo "$*")
 run() { # PRESET OPTIONS...
     cmake --preset "$1" "-DISOGLOSS_WERROR=${ISOGLOSS_WERROR:-ON}" "${@:2}"
     cmake --build --preset "$1" --parallel "$(nproc)"
-    ctest --preset "$1" --parallel "$(nproc)"
+    ctest --preset "$1" --parallel "$(nproc)" --timeout 3600  # qemu takes ten times as long
 }
 run aarch64 -DISOGLOSS_BLAS=$blas "-DISOGLOSS_TEST_FOLDERS=$folders"
 run aarch64-v8.6

@@ -8,13 +8,12 @@ of the preset. After an interruption the same call resumes. With the model of ea
 validation text. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered, the last three with the last
 epoch alone; tempered is the test perplexity at that temperature.
 """
-import csv
 import os
 import re
 import subprocess
 import sys
 
-from runs import epochs_of, text_of
+from runs import epochs_of, run_missing, runs_by_epoch, text_of
 from tables_report import run_or_report, spread, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -30,16 +29,6 @@ PIECES = {
 WHOLE = ['adversarial softmax', 'mogrifier', 'partial shuffling', 'two-tailed averaging']  # no cell has both of the others
 CHANGES = {'as it is': [], **{name: [name] for name in PIECES}, 'the whole': WHOLE,
            **{f'without {name}': [other for other in WHOLE if other != name] for name in WHOLE}}
-
-
-def read(path):
-    """The results by run: epochs in order."""
-    runs = {}
-    if os.path.exists(path):
-        with open(path, newline='', encoding='utf-8') as f:
-            for row in csv.DictReader(f):
-                runs.setdefault((row['preset'], row['change'], int(row['seed'])), []).append(row)
-    return runs
 
 
 def last(program, command, *options):
@@ -64,22 +53,12 @@ def train(o, preset, change, seed):
 
 def run(o):
     """The command run."""
-    os.makedirs(o.folder, exist_ok=True)
-    for seed in o.seeds:
-        for change in o.changes:
-            if (o.preset, change, seed) in read(o.results):
-                continue
-            lines = train(o, o.preset, change, seed)
-            new = not os.path.exists(o.results)
-            with open(o.results, 'a', newline='', encoding='utf-8') as f:
-                csv.writer(f, lineterminator='\n').writerows([HEADER, *lines] if new else lines)
-            print(*lines[-1], flush=True)
-    return 0
+    return run_missing(o, HEADER, [(o.preset, change) for change in o.changes], train)
 
 
 def report(o):
     """The command report: medians over the seeds."""
-    runs = read(o.results)
+    runs = runs_by_epoch(o.results, HEADER)
     table = ['| preset | change | core-minutes | validation | test | at the temperature of the validation text | seeds |',
              '|---|---|---|---|---|---|---|']
     for preset in PRESETS:

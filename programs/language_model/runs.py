@@ -1,6 +1,7 @@
 """Trainings of the program language_model for tables.py and recipes.py: what a run needs, how it is stopped and resumed, and with which options."""
 import argparse
 import contextlib
+import csv
 import fcntl
 import json
 import os
@@ -54,6 +55,31 @@ def epochs_of(o, name, options):
     for epoch, valid, used in log:
         seconds += used
         yield epoch, f'{seconds:.1f}', f'{valid:.3f}', test if epoch == len(log) else ''
+
+
+def runs_by_epoch(path, header):
+    """Results by run, that is by the first two columns and the seed: epochs in order."""
+    runs = {}
+    if os.path.exists(path):
+        with open(path, newline='', encoding='utf-8') as f:
+            for row in csv.DictReader(f):
+                runs.setdefault((row[header[0]], row[header[1]], int(row['seed'])), []).append(row)
+    return runs
+
+
+def run_missing(o, header, pairs, train):
+    """Trains what the results lack of `pairs`, of the first two columns, with each seed, and records its lines."""
+    os.makedirs(o.folder, exist_ok=True)
+    for number in o.seeds:
+        for first, second in pairs:
+            if (first, second, number) in runs_by_epoch(o.results, header):
+                continue
+            lines = list(train(o, first, second, number))
+            new = not os.path.exists(o.results)
+            with open(o.results, 'a', newline='', encoding='utf-8') as f:
+                csv.writer(f, lineterminator='\n').writerows([header, *lines] if new else lines)
+            print(*lines[-1], flush=True)
+    return 0
 
 
 class Run:

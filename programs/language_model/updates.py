@@ -7,11 +7,10 @@ A run is an update, a loss and a seed: 2 x 200 LSTM on the Penn Treebank, tied h
 once. After an interruption the same call resumes. Lines of the results: update,loss,seed,epoch,core_seconds,valid,test, the test
 perplexity with the last epoch alone.
 """
-import csv
 import os
 import sys
 
-from runs import epochs_of
+from runs import epochs_of, run_missing, runs_by_epoch
 from tables_report import run_or_report, spread, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -28,16 +27,6 @@ UPDATES = {  # two epochs; SGD, whose steps are the cheapest, also three, in the
 LOSSES = {'cross-entropy': 'ce', 'augmented': 'al'}
 
 
-def read(path):
-    """The results by run: epochs in order."""
-    runs = {}
-    if os.path.exists(path):
-        with open(path, newline='', encoding='utf-8') as f:
-            for row in csv.DictReader(f):
-                runs.setdefault((row['update'], row['loss'], int(row['seed'])), []).append(row)
-    return runs
-
-
 def train(o, update, loss, seed):
     """The lines of a run."""
     options = [*COMMON.split(), *UPDATES[update].split(), '--loss', LOSSES[loss], '--seed', str(seed)]
@@ -47,23 +36,12 @@ def train(o, update, loss, seed):
 
 def run(o):
     """The command run."""
-    os.makedirs(o.folder, exist_ok=True)
-    for seed in o.seeds:
-        for loss in LOSSES:
-            for update in UPDATES:
-                if (update, loss, seed) in read(o.results):
-                    continue
-                lines = list(train(o, update, loss, seed))
-                new = not os.path.exists(o.results)
-                with open(o.results, 'a', newline='', encoding='utf-8') as f:
-                    csv.writer(f, lineterminator='\n').writerows([HEADER, *lines] if new else lines)
-                print(*lines[-1], flush=True)
-    return 0
+    return run_missing(o, HEADER, [(update, loss) for loss in LOSSES for update in UPDATES], train)
 
 
 def report(o):
     """The command report: medians over the seeds."""
-    runs = read(o.results)
+    runs = runs_by_epoch(o.results, HEADER)
     table = ['| loss | update | core-minutes | validation by epoch | test | seeds |', '|---|---|---|---|---|---|']
     for loss in LOSSES:
         for update in UPDATES:

@@ -25,7 +25,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 ///           temperature  τ, 1e-30 to 1e30, default 20; c/τ is at most 1e30. Begin with γ = 0.65 and τ = 10: on the
 ///                        Penn Treebank 10 was better than the source's 20
 ///           differentiate_target  default true: the gradient flows through ỹ into E too; false: ỹ is held
-///                        constant, which with a tied table can diverge, see docs/surprises.md.
+///                        constant, which with a tied table can diverge, see docs/loss/augmented.md.
 ///                        If E is not trained, ỹ is constant in any case
 ///           adversarial  ε, at least 0 and below 1, default 0: lowers o_t[y_t] in training passes, in both softmaxes,
 ///                        as in CrossEntropy
