@@ -260,6 +260,7 @@ set(results ${PROJECT_SOURCE_DIR}/programs/language_model/results)
 tests_in_python(docs/compared_rows ../programs/language_model/tables.py compare ptb-small --check --page ${PROJECT_SOURCE_DIR}/docs/lab/language_model_results.md
                 --results ${results}/one_cycle.csv ${results}/printed.csv)
 tests_in_python(docs/updates ../programs/language_model/updates.py report --check)
+tests_in_python(docs/pieces ../programs/language_model/pieces.py report --check)
 tests_in_python(docs/search ../programs/language_model/search_report.py --check)
 include(docs/programs.cmake)
 

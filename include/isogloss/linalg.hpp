@@ -100,7 +100,7 @@ inline kernel::Bf16* bf16_memory(Index pieces) {
     struct alignas(64) Piece {
         kernel::Bf16 numbers[kernel::Bf16Gemm::workspace];
     };
-    thread_local std::vector<Piece> memory;
+    auto& memory = of_this_thread<std::vector<Piece>>();
     if (std::ssize(memory) < pieces) {
         memory = {};
         within_memory("product in bfloat16", pieces * Index{sizeof(Piece)},

@@ -112,8 +112,9 @@ TEST_CASE("A mapped file is as one that was read, and keeps its bytes", "[io][sa
         owner = file.owner();
         bytes = file.at("E").bytes;
     }
-    put(dir / "m", "replaced");
+    put(dir / "m", "replaced");  // Windows keeps what is open
     REQUIRE(std::ranges::equal(bytes, read.at("E").bytes));
+    owner.reset();
     write_safetensors(dir / "m", tensors());
     std::string damaged = contents(dir / "m");
     damaged.back() = static_cast<char>(damaged.back() ^ 1);

@@ -24,6 +24,8 @@ __declspec(dllimport) void* __stdcall MapViewOfFile(void*, unsigned long, unsign
                                                     unsigned long long);
 __declspec(dllimport) int __stdcall UnmapViewOfFile(const void*);
 __declspec(dllimport) int __stdcall CloseHandle(void*);
+__declspec(dllimport) int __stdcall MultiByteToWideChar(unsigned, unsigned long, const char*, int, wchar_t*,
+                                                        int);
 }
 #else
 #include <sys/mman.h>
@@ -45,6 +47,11 @@ inline constexpr int close_on_exec = _O_NOINHERIT | _O_BINARY, do_not_wait = 0;
 inline std::filesystem::path wide(const char* name) { return std::filesystem::u8path(name); }
 inline int stat(const char* path, Status* status) { return ::_wstat64(wide(path).c_str(), status); }
 inline int fstat(int file, Status* status) { return ::_fstat64(file, status); }
+/// Whether both names are of one file, which exists.
+inline bool same_file(const char* a, const char* b) {
+    std::error_code unknown;
+    return std::filesystem::equivalent(wide(a), wide(b), unknown);
+}
 inline int open(const char* path, int flags, int mode = 0) {
     const int file = ::_wopen(wide(path).c_str(), flags, mode & (_S_IREAD | _S_IWRITE));
     Status status = {};
@@ -59,7 +66,11 @@ inline Index pwrite(int file, const void* from, std::size_t bytes, Index at) {
     return ::_write(file, from, unsigned(piece(static_cast<Index>(bytes))));
 }
 inline int fsync(int file) { return ::_commit(file); }
-inline int unlink(const char* path) { return ::_wunlink(wide(path).c_str()); }
+/// Takes no memory, as destructors call it.
+inline int unlink(const char* path) {
+    wchar_t name[32768];  // as long as a name can be; 65001 is UTF-8
+    return ::MultiByteToWideChar(65001, 0, path, -1, name, 32768) > 0 ? ::_wunlink(name) : -1;
+}
 inline bool writable(const char* path) { return ::_waccess(wide(path).c_str(), W_OK) == 0; }
 /// Replaces an older file, which nobody may have open, at once.
 inline int rename(const char* from, const char* to) {
@@ -93,6 +104,11 @@ using ::read;
 using ::rename;
 using ::stat;
 using ::unlink;
+/// Whether both names are of one file, which exists.
+inline bool same_file(const char* a, const char* b) {
+    Status x = {}, y = {};
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 inline bool writable(const char* path) { return ::faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0; }
 /// The whole of a file, read only; null with errno if that fails.
 inline char* map(int file, Index bytes) {

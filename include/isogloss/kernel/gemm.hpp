@@ -148,7 +148,7 @@ private:
         struct alignas(64) Line {
             T numbers[64 / sizeof(T)];
         };
-        thread_local std::vector<Line> lines;
+        auto& lines = of_this_thread<std::vector<Line>>();
         if (lines.empty())
             within_memory("product of matrices", (NC + MC) * Micro::KC * Index{sizeof(T)},
                           [&] { lines.resize(std::size_t((NC + MC) * Micro::KC) * sizeof(T) / 64); });

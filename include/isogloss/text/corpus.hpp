@@ -68,8 +68,7 @@ public:
     static TokenStreamInfo encode(const std::string& text_path, const std::string& token_path,
                                   const Vocabulary& vocabulary, CorpusOptions options = {}) {
         file::LineReader lines(text_path, options);
-        const auto text = file::file_status(text_path), target = file::file_status(token_path);
-        if (text && target && text->st_dev == target->st_dev && text->st_ino == target->st_ino)
+        if (file::detail::same_file(text_path.c_str(), token_path.c_str()))
             throw FileError("'", token_path, "' is the text itself; write the tokens to another file");
         TokenFileWriter out(token_path, vocabulary);
         std::vector<Token> tokens;
