@@ -29,6 +29,8 @@ LOSSES = ("ce", "al", "al_held")
 STEPS = [f"step/{loss}/{n}/10000/35/20" for loss in LOSSES for n in (200, 650, 1500)]
 HEADS = [f"head/{loss}/200/{V}/{N}/1" for loss in LOSSES for V, N in ((10000, 700), (33278, 700), (200000, 128))]
 LAYERS = [f"lstm/-/{n}/0/35/20" for n in (200, 650, 1500)]
+PRODUCTS = [f"product/-/{n}/{V}/{T}/20" for n, V, T in ((200, 10000, 35), (650, 10000, 35), (200, 800, 1), (650, 2600, 1))]
+ROWS = STEPS + HEADS + LAYERS + PRODUCTS
 CHECKS = [f"{row}/{loss}/{sizes}" for row, sizes in (("step", "16/50/5/3"), ("head", "16/50/12/1")) for loss in LOSSES]
 
 
@@ -126,7 +128,7 @@ def peers(build, threads, torches, coretype=None):
         environment["OPENBLAS_CORETYPE"] = coretype
     for setting in ("full", "automatic", "sampled"):
         yield Peer("isogloss", setting, [os.path.join(build, "peer_isogloss"), str(threads), setting], environment,
-                   ("step", "head") if setting == "sampled" else ("step", "head", "lstm"), bf16=setting != "full")
+                   ("step", "head") if setting == "sampled" else ("step", "head", "lstm", "product"), bf16=setting != "full")
     given = [torch.rpartition("=")[::2] for torch in torches]
     for name, python in given:
         yield from torch_peers(name, python, threads, environment)
@@ -140,8 +142,8 @@ def peers(build, threads, torches, coretype=None):
         if os.path.exists(path):
             version = subprocess.run([path, "f32"], stdin=subprocess.DEVNULL, capture_output=True, text=True).stderr
             name = version.strip().removeprefix("# ").replace(" ", "-").lower()
-            yield Peer(name, "f32", [path, "f32"], environment, ("lstm",))
-            yield Peer(name, "bf16", [path, "bf16"], environment, ("lstm",), bf16=True)
+            yield Peer(name, "f32", [path, "f32"], environment, ("lstm", "product"))
+            yield Peer(name, "bf16", [path, "bf16"], environment, ("lstm", "product"), bf16=True)
         elif program == "peer_onednn":
             print("no oneDNN: apt-get install libdnnl-dev, and build again")
 
@@ -175,9 +177,10 @@ def numbers(table):
         newest[kind_and_version(library)[0]] = library
     losses = {"ce": "cross-entropy", "al": "augmented loss", "al_held": "augmented loss, target held"}
     for row, of in table.items():
-        kind, loss, n, V, *_ = row.split("/")
-        title = "one LSTM layer" if kind == "lstm" else "step or head | size"
-        label = ("" if kind == "lstm" else f"{kind}, {losses[loss]} | ") + (f"{int(V):,} words" if kind == "head" else f"width {n}")
+        kind, loss, n, V, T, B = row.split("/")
+        title = {"lstm": "one LSTM layer", "product": "one product"}.get(kind, "step or head | size")
+        label = (f"[{int(T) * int(B)}, {n}] · [{n}, {V}]" if kind == "product" else f"width {n}" if kind == "lstm" else
+                 f"{kind}, {losses[loss]} | " + (f"{int(V):,} words" if kind == "head" else f"width {n}"))
         for setting, name in ("full", "float"), ("automatic", "bf16"), ("sampled", "sampled"):
             if (seconds := of["seconds"].get(f"isogloss/{setting}")) is not None:
                 yield title, label, f"ours, {name}: ms", f"{1e3 * seconds:.1f}"
@@ -231,9 +234,9 @@ def main():
         wanted = re.compile(options.rows)
     except re.error as error:
         sys.exit(f"found --rows {options.rows}, which is not a regular expression ({error}), expected one such as 'step/ce'")
-    rows = [r for r in (CHECKS if options.check else STEPS + HEADS + LAYERS) if wanted.search(r)]
+    rows = [r for r in (CHECKS if options.check else ROWS) if wanted.search(r)]
     if not rows:
-        sys.exit(f"--rows {options.rows}: found no row that it matches, expected some of: {', '.join(CHECKS if options.check else STEPS + HEADS + LAYERS)}")
+        sys.exit(f"--rows {options.rows}: found no row that it matches, expected some of: {', '.join(CHECKS if options.check else ROWS)}")
     if min(options.threads, options.rounds) < 1:
         sys.exit(f"found --threads {options.threads} and --rounds {options.rounds}, expected at least 1 each")
     if not os.path.exists(os.path.join(options.build, "peer_isogloss")):

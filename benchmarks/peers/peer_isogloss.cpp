@@ -145,6 +145,32 @@ std::unique_ptr<Row> lstm(Index n, Index T, Index B, const Setting& setting) {
     return row;
 }
 
+/// One product [T B, n] · [n, V], the right factor packed before, as a pass packs what it multiplies by often.
+std::unique_ptr<Row> product(Index n, Index V, Index T, Index B, const Setting& setting) {
+    auto row = std::make_unique<Row>(T, B, setting);
+    const auto precision =
+        setting.precision == ig::Precision::automatic ? ig::fastest_precision<float>() : setting.precision;
+    struct alignas(64) Line {
+        std::byte bytes[64];
+    };
+    struct Factors {
+        std::vector<float> a, b, c;
+        std::vector<Line> memory;
+        ig::graph::PackedMatrix<float> packed;
+    };
+    const auto f = std::make_shared<Factors>();
+    for (Index i = 0; i < T * B * n; ++i) f->a.push_back(number(i, 7));
+    for (Index i = 0; i < n * V; ++i) f->b.push_back(number(i, 8));
+    f->c.resize(static_cast<std::size_t>(T * B * V));
+    f->memory.resize(std::size_t(ig::graph::PackedMatrix<float>::bytes(precision, n, V)) / 64 + 1);
+    f->packed.pack({f->b.data(), n, V}, precision, f->memory.front().bytes);
+    row->round = [f, n, V, rows = T * B] {
+        f->packed.product({f->a.data(), rows, n}, nullptr, {f->c.data(), rows, V});
+        return 0.0;
+    };
+    return row;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -173,9 +199,10 @@ int main(int argc, char** argv) {
         if (!row) {
             rows.clear();  // one at a time
             auto& made = rows[name];
-            made = kind == "head"   ? head(loss, n, V, T * B, setting)
-                   : kind == "lstm" ? lstm(n, T, B, setting)
-                                    : step(loss, n, V, T, B, setting);
+            made = kind == "head"      ? head(loss, n, V, T * B, setting)
+                   : kind == "lstm"    ? lstm(n, T, B, setting)
+                   : kind == "product" ? product(n, V, T, B, setting)
+                                       : step(loss, n, V, T, B, setting);
             std::cerr << name << " " << made->round() << " " << made->extra_bytes << std::endl;
             made->round();
         }

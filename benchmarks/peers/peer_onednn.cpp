@@ -1,6 +1,7 @@
-// oneDNN's side of the comparison: its LSTM primitive, forward training and backward, weights packed once.
+// oneDNN's side of the comparison: its LSTM primitive, forward training and backward, and its product of matrices, which is
+// its kernel brgemm on processors from AVX2 on; weights packed once.
 //
-//     peer_onednn f32|bf16        rows as compare.py names them, lstm only
+//     peer_onednn f32|bf16        rows as compare.py names them, lstm and product
 //
 // The thread count is OMP_NUM_THREADS, or the processors the process may use if oneDNN runs through SYCL. In bf16 the layer's
 // input, output, hidden state and weights are of that type; cell state, bias and all gradients are float, as
@@ -25,12 +26,15 @@ namespace {
 constexpr auto f32 = memory::data_type::f32;
 constexpr auto any = memory::format_tag::any;
 
-struct Lstm {
+struct Row {
     engine cpu{engine::kind::cpu, 0};
     stream queue{cpu};
-    lstm_forward forward;
-    lstm_backward backward;
-    Arguments forward_arguments, backward_arguments;
+
+    Row() = default;
+    Row(const Row&) = delete;
+    Row& operator=(const Row&) = delete;
+    virtual ~Row() = default;
+    virtual void round() = 0;
 
     /// About 0.01 everywhere.
     memory make(const memory::desc& d) {
@@ -46,6 +50,12 @@ struct Lstm {
         m.unmap_data(data);
         return m;
     }
+};
+
+struct Lstm : Row {
+    lstm_forward forward;
+    lstm_backward backward;
+    Arguments forward_arguments, backward_arguments;
 
     Lstm(memory::data_type type, memory::dim n, memory::dim T, memory::dim B) {
         using tag = memory::format_tag;
@@ -91,9 +101,34 @@ struct Lstm {
                  {DNNL_ARG_DIFF_DST_ITER_C, c}})
             backward_arguments[argument] = make(d);
     }
-    void round() {
+    void round() override {
         forward.execute(queue, forward_arguments);
         backward.execute(queue, backward_arguments);
+        queue.wait();
+    }
+};
+
+/// [m, k] · [k, n]; in bf16 both factors are of that type already, the result is float.
+struct Product : Row {
+    matmul primitive;
+    Arguments arguments;
+
+    Product(memory::data_type type, memory::dim m, memory::dim k, memory::dim n) {
+        const memory::desc a({m, k}, type, memory::format_tag::ab), b({k, n}, type, any),
+            c({m, n}, f32, memory::format_tag::ab);
+#if DNNL_VERSION_MAJOR >= 3
+        const matmul::primitive_desc described(cpu, a, b, c);
+#else
+        const matmul::primitive_desc described({a, b, c}, cpu);
+#endif
+        std::cerr << "# " << m << " x " << k << " x " << n << ": " << described.impl_info_str() << std::endl;
+        primitive = matmul(described);
+        arguments = {{DNNL_ARG_SRC, make(a)},
+                     {DNNL_ARG_WEIGHTS, make(described.weights_desc())},
+                     {DNNL_ARG_DST, make(c)}};
+    }
+    void round() override {
+        primitive.execute(queue, arguments);
         queue.wait();
     }
 };
@@ -113,7 +148,7 @@ int main(int argc, char** argv) {
     const auto* version = dnnl_version();
     std::cerr << "# oneDNN " << version->major << '.' << version->minor << '.' << version->patch << std::endl;
     std::string made;
-    std::unique_ptr<Lstm> lstm;
+    std::unique_ptr<Row> row;
     for (std::string name; std::getline(std::cin, name);) {
         if (name != made) {
             std::string kind, loss;
@@ -122,19 +157,30 @@ int main(int argc, char** argv) {
             std::istringstream parts(name);
             std::getline(parts, kind, '/'), std::getline(parts, loss, '/');
             parts >> n >> slash >> V >> slash >> T >> slash >> B;
-            lstm = std::make_unique<Lstm>(type == "f32" ? f32 : memory::data_type::bf16, n, T, B);
+            const auto numbers = type == "f32" ? f32 : memory::data_type::bf16;
             made = name;
-            lstm->round();
-            lstm->round();
+            try {
+                if (kind == "product") row = std::make_unique<Product>(numbers, T * B, n, V);
+                else row = std::make_unique<Lstm>(numbers, n, T, B);
+            } catch (const error& e) {  // bfloat16 on a processor without it
+                std::cerr << "# " << name << ": " << e.what() << std::endl;
+                row.reset();
+            }
+        }
+        if (!row) {
+            std::cout << "inf" << std::endl;
+            continue;
         }
         std::vector<double> seconds;
         const auto since = [](auto from) {
             return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
         };
+        row->round();
+        row->round();
         const auto begin = std::chrono::steady_clock::now();
         do {
             const auto start = std::chrono::steady_clock::now();
-            lstm->round();
+            row->round();
             seconds.push_back(since(start));
         } while (since(begin) < 0.3);
         std::nth_element(seconds.begin(), seconds.begin() + static_cast<long>(seconds.size() / 2),
