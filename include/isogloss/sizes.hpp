@@ -13,10 +13,6 @@
 #include <string_view>
 #include <type_traits>
 
-#ifdef __MINGW32__
-#include <cxxabi.h>
-#endif
-
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION {
 
 /// Sizes as a message shows them: "[3, 4]", "[]" for a scalar.
@@ -73,21 +69,6 @@ decltype(auto) within_memory(const Who& who, Index bytes, F&& f) {
     else name = who;
     if (bytes < 0) throw E(name, ": needs more memory than this machine has; use smaller sizes");
     throw E(name, ": needs ", bytes, " bytes, which are not available; use smaller sizes");
-}
-
-/// The object of type T of the calling thread, made at its first use and destroyed when the thread ends.
-template <class T> T& of_this_thread() {
-#ifdef __MINGW32__  // frees what is thread_local before its destructors run
-    thread_local T* object = nullptr;
-    if (!object) {
-        object = new T;
-        abi::__cxa_thread_atexit([](void* ended) { delete static_cast<T*>(ended); }, object, nullptr);
-    }
-    return *object;
-#else
-    thread_local T object;
-    return object;
-#endif
 }
 
 }}  // namespace isogloss

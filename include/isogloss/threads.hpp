@@ -9,6 +9,9 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+#ifdef __MINGW32__
+#include <cxxabi.h>
+#endif
 
 #include <isogloss/error.hpp>
 #include <isogloss/subnormals.hpp>
@@ -28,6 +31,21 @@ namespace detail {
 inline std::atomic<int>& thread_count() {
     static std::atomic<int> count{1};
     return count;
+}
+
+/// The object of type T of the calling thread, made at its first use and destroyed when the thread ends.
+template <class T> T& of_this_thread() {
+#ifdef __MINGW32__  // frees what is thread_local before its destructors run
+    thread_local T* object = nullptr;
+    if (!object) {
+        object = new T;
+        abi::__cxa_thread_atexit([](void* ended) { delete static_cast<T*>(ended); }, object, nullptr);
+    }
+    return *object;
+#else
+    thread_local T object;
+    return object;
+#endif
 }
 }  // namespace detail
 

@@ -5,8 +5,9 @@
 
 A run is a preset (`fast` with 5 epochs, or `wide`), a piece or the lack of it, and a seed, on the Penn Treebank. All other options are those
 of the preset. After an interruption the same call resumes. With the model of each run `tune` finds the temperature of the softmax on the
-validation text. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered, the last three with the last
-epoch alone; tempered is the test perplexity at that temperature.
+validation text. Lines of the results: preset,change,seed,epoch,core_seconds,valid,test,temperature,tempered,nearest, the last four with the
+last epoch alone: tempered is the test perplexity at that temperature, nearest the distance from a word vector to the nearest other one,
+divided by its length, in the median over the words. `run` needs numpy.
 """
 import os
 import re
@@ -17,7 +18,7 @@ from runs import epochs_of, run_missing, runs_by_epoch, text_of
 from tables_report import run_or_report, spread, write_between
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-HEADER = ['preset', 'change', 'seed', 'epoch', 'core_seconds', 'valid', 'test', 'temperature', 'tempered']
+HEADER = ['preset', 'change', 'seed', 'epoch', 'core_seconds', 'valid', 'test', 'temperature', 'tempered', 'nearest']
 PRESETS = {'fast': '--epochs 5', 'wide': ''}  # half an hour and five hours of a core without bfloat16, of one with it less
 PIECES = {
     'adversarial softmax': '--adversarial 0.03',
@@ -36,18 +37,33 @@ def last(program, command, *options):
     return subprocess.run([program, command, *options, '--threads', '1'], capture_output=True, text=True, check=True).stdout
 
 
+def nearest(program, model):
+    """The median over the words of the distance to the nearest other word vector, divided by the length."""
+    import numpy  # `report` does without
+    vectors = model + '.vectors'
+    subprocess.run([program, 'neighbours', '--model', model, '--export', vectors, '--overwrite'], stdout=subprocess.DEVNULL, check=True)
+    with open(vectors, encoding='utf-8') as f:
+        next(f)  # how many, and how long
+        e = numpy.array([line.split(' ')[1:] for line in f], float)
+    squares = (e * e).sum(1)
+    apart = squares[:, None] + squares - 2 * e @ e.T
+    numpy.fill_diagonal(apart, numpy.inf)
+    return numpy.median(numpy.sqrt(apart.min(1) / squares))
+
+
 def train(o, preset, change, seed):
     """The lines of a run."""
     name = f"{preset}-{change.replace(' ', '_')}-{seed}"
     options = f'--corpus ptb --preset {preset} --precision {o.precision} --threads 1 --seed {seed} {PRESETS[preset]}'.split()
     for piece in CHANGES[change]:
         options += PIECES[piece].split()
-    lines = [[preset, change, seed, *epoch, '', ''] for epoch in epochs_of(o, name, options)]
+    lines = [[preset, change, seed, *epoch, '', '', ''] for epoch in epochs_of(o, name, options)]
     model = os.path.join(o.folder, name + '.safetensors')
     tuned = last(o.program, 'tune', '--softmax-temperature', '--model', model, '--text', text_of('ptb', 'valid'))
-    lines[-1][-2] = re.search(r'--softmax-temperature ([0-9.]+)', tuned)[1]
-    tempered = last(o.program, 'evaluate', '--model', model, '--text', text_of('ptb', 'test'), '--softmax-temperature', lines[-1][-2])
-    lines[-1][-1] = re.search(r'^perplexity ([0-9.]+) ', tempered, re.M)[1]
+    temperature = re.search(r'--softmax-temperature ([0-9.]+)', tuned)[1]
+    printed = last(o.program, 'evaluate', '--model', model, '--text', text_of('ptb', 'test'), '--softmax-temperature', temperature)
+    tempered = re.search(r'^perplexity ([0-9.]+) ', printed, re.M)[1]
+    lines[-1][-3:] = [temperature, tempered, f'{nearest(o.program, model):.3f}']
     return lines
 
 
@@ -59,14 +75,13 @@ def run(o):
 def report(o):
     """The command report: medians over the seeds."""
     runs = runs_by_epoch(o.results, HEADER)
-    table = ['| preset | change | core-minutes | validation | test | at the temperature of the validation text | seeds |',
-             '|---|---|---|---|---|---|---|']
+    table = ['| preset | change | core-minutes | validation | test | with a temperature | nearest vector | seeds |', '|---|---|---|---|---|---|---|---|']
     for preset in PRESETS:
         for change in CHANGES:
             found = [epochs[-1] for key, epochs in runs.items() if key[:2] == (preset, change)]
             if found:
-                cells = [spread([float(row[name]) * factor for row in found], '.1f')
-                         for name, factor in (('core_seconds', 1 / 60), ('valid', 1), ('test', 1), ('tempered', 1))]
+                cells = [spread([float(row[name]) * factor for row in found], form) for name, factor, form in
+                         (('core_seconds', 1 / 60, '.1f'), ('valid', 1, '.1f'), ('test', 1, '.1f'), ('tempered', 1, '.1f'), ('nearest', 1, '.3f'))]
                 table.append(f"| {preset} | {change} | {' | '.join(cells)} | {len(found)} |")
     return write_between(o.page, 'pieces.py', '\n'.join(table) + '\n', o.check, f"'{o.results}'")
 

@@ -4,6 +4,7 @@
 #include <isogloss/kernel/micro_kernel.hpp>
 #include <isogloss/kernel/rows.hpp>
 #include <isogloss/sizes.hpp>
+#include <isogloss/threads.hpp>
 #include <vector>
 
 namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel {
@@ -148,7 +149,7 @@ private:
         struct alignas(64) Line {
             T numbers[64 / sizeof(T)];
         };
-        auto& lines = of_this_thread<std::vector<Line>>();
+        auto& lines = isogloss::detail::of_this_thread<std::vector<Line>>();
         if (lines.empty())
             within_memory("product of matrices", (NC + MC) * Micro::KC * Index{sizeof(T)},
                           [&] { lines.resize(std::size_t((NC + MC) * Micro::KC) * sizeof(T) / 64); });
