@@ -23,7 +23,7 @@ PRESETS = {'fast': '--epochs 5', 'wide': ''}  # half an hour and five hours of a
 PIECES = {
     'adversarial softmax': '--adversarial 0.03',
     'mogrifier': '--rounds 4 --rank 40',
-    'element-wise cell': '--cell qrnn --keep-state 1 --keep-between 0.75',
+    'element-wise cell': '--cell qrnn',
     'partial shuffling': '--shuffle partial',
     'two-tailed averaging': '--two-tailed',
 }
