@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,15 +38,14 @@ def shares(program, row, setting):
         printed = subprocess.run(['perf', 'report', '-i', data, '--stdio', '--sort', 'symbol', '-q'], capture_output=True, text=True,
                                  check=True).stdout
     found = dict.fromkeys([*KINDS, REST], 0.0)
-    for share, name in re.findall(r'^ *([0-9.]+)% +\[.\] (.*)$|^$', printed, re.M):
-        if share:
-            found[next((kind for kind, names in KINDS.items() if re.search(names, name)), REST)] += float(share) / 100
+    for share, name in re.findall(r'^ *([0-9.]+)% +\[.\] (.*)$', printed, re.M):
+        found[next((kind for kind, names in KINDS.items() if re.search(names, name)), REST)] += float(share) / 100
     found[REST] += 1 - sum(found.values())  # of the system, and what perf leaves out
     return found
 
 
 def peak(program, name):
-    """Of the benchmark step: the share of the peak in float, and whether there is such a row."""
+    """The share of the peak, that of float, which a row of the benchmark step reaches; None if it is left out here."""
     printed = subprocess.run([program, '--threads=1', f'--benchmark_filter=^step/{name}', '--benchmark_format=json'], capture_output=True,
                              text=True, check=True).stdout
     rows = json.loads(printed[printed.index('{'):])['benchmarks'] if '{' in printed else []
@@ -59,7 +59,7 @@ def main():
     parser.add_argument('--csv', help='write the numbers to this file')
     options = parser.parse_args()
     step, peer = (os.path.join(options.build, name) for name in ('step', 'peer_isogloss'))
-    require_programs(step, peer)
+    require_programs(step, peer, shutil.which('perf') or 'perf')
     require_place(options.csv)
     os.environ.update(OMP_NUM_THREADS='1')
     for name in 'OPENBLAS_CORETYPE', 'OPENBLAS_L2_SIZE':
