@@ -45,6 +45,7 @@ def nearest(program, model):
     with open(vectors, encoding='utf-8') as f:
         next(f)  # how many, and how long
         e = numpy.array([line.split(' ')[1:] for line in f], float)
+    os.remove(vectors)
     squares = (e * e).sum(1)
     apart = squares[:, None] + squares - 2 * e @ e.T
     numpy.fill_diagonal(apart, numpy.inf)
