@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the tied two-layer LSTM of a preset of language_model in PyTorch, on the CPU.
 
-    train_torch.py fast --data FOLDER --log torch.csv [--setting eager|bf16|compiled|bf16-compiled] [--threads 1] [--seed 1] [--state torch.pt]
+    train_torch.py fast --data FOLDER --log torch.csv [--setting eager|bf16|compiled|bf16-compiled] [--epochs 5] [--threads 1] [--seed 1] [--state torch.pt]
 
 FOLDER holds ptb.train.txt, ptb.valid.txt and ptb.test.txt. The recipe is that of the preset for Penn Treebank (see
 docs/programs/language_model_presets.md): table shared with the softmax, a bias in the head, masks that stay for a segment, by column, on the
@@ -169,7 +169,7 @@ def stopped_in_first_epoch(o):
 
 
 def options_of(o):
-    return f"{o.preset} --setting {o.setting} --threads {o.threads} --seed {o.seed}"
+    return f"{o.preset} --epochs {o.epochs} --setting {o.setting} --threads {o.threads} --seed {o.seed}"
 
 
 def write_state(path, state):
@@ -198,10 +198,11 @@ def main():
                         help="compiled: the loss by torch.compile; bf16: forward passes under autocast (eager)")
     parser.add_argument("--threads", type=at_least_1, default=1)
     parser.add_argument("--seed", type=seed, default=1)
-    parser.add_argument("--epochs", type=at_least_1, help="stop after so many, of the schedule as it is")
+    parser.add_argument("--epochs", type=at_least_1, help="and with it the length of the cycle of the rate (that of the preset)")
     parser.add_argument("--state", help="file of the training, written after each epoch; if it exists, the training goes on from it")
     o = parser.parse_args()
     recipe = PRESETS[o.preset]
+    o.epochs = o.epochs or recipe["epochs"]
     torch.set_num_threads(o.threads)
     torch.manual_seed(o.seed)
     words, (train, valid, test) = texts(o.data)
@@ -224,11 +225,11 @@ def main():
     print(f"PyTorch {torch.__version__}, {o.setting}, {o.threads} threads, {len(words)} words, {sum(p.numel() for p in parameters)} parameters", flush=True)
     with log:
         print(*rows, sep="\n", file=log, flush=True)
-        for epoch in range(done + 1, min(o.epochs or recipe["epochs"], recipe["epochs"]) + 1):
+        for epoch in range(done + 1, o.epochs + 1):
             began, states, total = time.process_time(), model.begin(count), 0.0
             last = torch.zeros(count, recipe["units"])
             for t in range(0, len(x), STEPS):
-                rate = rate_of(recipe, recipe["epochs"], epoch, t / len(x))
+                rate = rate_of(recipe, o.epochs, epoch, t / len(x))
                 with precision():
                     h, states = model(x[t:t + STEPS], states)
                     loss = loss_of(recipe["loss"], h.flatten(0, 1), model.E, y[t:t + STEPS].flatten(), model.b)

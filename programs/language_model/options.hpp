@@ -214,7 +214,7 @@ template <class O, class F> void each_option(O& o, F&& f) {
       Choices{"ptb", "wikitext-2"});
     f("preset", o.preset, Kind::run,
       "a recipe, on --corpus ptb unless texts are given; fast is half an hour of a core",
-      Choices{"fast", "small", "medium", "large", "rhn", "awd", "wide"});
+      Choices{"fast", "wide", "small", "medium"});
     f("epochs", o.epochs, Kind::run, "passes over the training text", any);
     f("patience", o.patience, Kind::run, "epochs without a best before it ends; 0: never", any);
     f("runaway", o.runaway, Kind::run,
@@ -404,11 +404,9 @@ inline std::string fault(const Options& o) {
     require(o.patience >= 0, "patience", o.patience, "0 or more");
     require(o.runaway == 0 || (o.runaway > 1 && o.runaway < 1e300), "runaway", o.runaway,
             "0, or a number above 1 and below 1e300");
-    require(!std::isnan(o.keep), "keep", "not given",
-            "a number: the recipe has no large network for wikitext-2");
     for (const auto& [name, keep] :
-         {std::pair("keep-input", o.keep_input), std::pair("keep-state", o.keep_state),
-          std::pair("keep-output", o.keep_output)})
+         {std::pair("keep", std::optional(o.keep)), std::pair("keep-input", o.keep_input),
+          std::pair("keep-state", o.keep_state), std::pair("keep-output", o.keep_output)})
         require(!std::isnan(keep.value_or(1)), name, "nan", "a number above 0 and at most 1");
     const Keeps k = keeps(o);
     if (const double output = o.keep_output.value_or(k.state); o.scheme == "tied")
@@ -467,10 +465,6 @@ inline void settle(Options& o, bool bundled, ig::Index ranks = 0) {
     if (o.precision == "auto")  // a training keeps its first choice wherever it is resumed
         o.precision = !o.portable && ig::fastest_precision<float>() == ig::Precision::bf16 ? "bf16" : "fp32";
     if (!o.decay) o.decay = o.schedule == "plateau" ? 0.25 : 0.9;
-    // A recipe without a keep, where every place has its own: the common one is then not used.
-    if (std::isnan(o.keep) && o.keep_state && (o.scheme == "gal" || o.keep_input) &&
-        (o.scheme == "tied" || o.keep_output))
-        o.keep = *o.keep_state;
     if (const auto found = fault(o); !found.empty()) throw ig::UsageError(found);
 }
 

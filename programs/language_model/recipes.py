@@ -25,7 +25,7 @@ from tables_report import (HERE, Refused, append_result, draw, log_rows, made_wi
 
 HEADER = 'recipe,corpus,seed,core_hours,valid,test,adaptation'
 RUN = ['recipe', 'corpus', 'seed', 'adaptation']  # what identifies a line
-RECIPES, CORPORA = ['fast', 'wide', 'small', 'medium', 'large', 'awd', 'rhn'], ['ptb', 'wikitext-2']
+RECIPES, CORPORA = ['fast', 'wide', 'small', 'medium'], ['ptb', 'wikitext-2']
 TITLES = dict(zip(CORPORA, ['Penn Treebank', 'WikiText-2']))
 ADAPTATIONS = ['none', 'cache', 'rms', 'rms+cache']
 RESULTS = os.path.join(HERE, 'results', 'recipes.csv')  # of the page; a run records its own in its folder unless told otherwise

@@ -1,5 +1,4 @@
 /// @file train.cpp  The command `train`: its options, checks and start values.
-#include <cmath>
 #include <cstddef>
 #include <isogloss/utf8.hpp>
 #include <utility>
@@ -90,8 +89,6 @@ Options resolve(const Options& given, const std::set<std::string>& named, const 
             o.rate.reset();  // that of a preset is for sgd
     }
     copy_named(given, o, named);
-    if (named.contains("keep") && std::isnan(o.keep))  // not a preset's, which leaves it open in this way
-        throw ig::UsageError("--keep is nan, expected a number above 0 and at most 1");
     if (stored && o.precision == "auto") o.precision = stored->precision;
     if (preset && start && !named.contains("head-bias")) o.head_bias = start->head_bias;
     if (from.vectors && !start && !named.contains("embedding")) o.embedding = from.vectors->dimension;

@@ -84,9 +84,17 @@ TEST_CASE("A keep that a scheme cannot set apart is refused", "[language_model]"
                            says("--keep-input is 0.9", "--keep-state, 0.5", "recurrent"));
 }
 
-TEST_CASE("The published highway network has its size and its masks", "[language_model]") {
+TEST_CASE("The highway network of Zilly et al. has its size and its masks", "[language_model]") {
     Options o;
-    apply_preset(o, "rhn", "ptb");
+    o.cell = "rhn";
+    o.layers = 1;
+    o.depth = 10;
+    o.units = {830};
+    o.embedding = 830;
+    o.scheme = "recurrent";
+    o.keep = o.keep_words = 0.75;
+    o.keep_input = o.keep_output = 0.25;
+    o.head_bias = true;
     settle(o, false);
     Graph g({.time = 2, .batch = 2});
     const lm::Model model = build(g, o, 10000);
@@ -101,10 +109,6 @@ TEST_CASE("The published highway network has its size and its masks", "[language
     REQUIRE(most("embed.mask") == 4);                // 0.75 dropped
     REQUIRE(most("rhn1.mask") == Approx(1 / 0.75));  // 0.25 dropped
     REQUIRE(most("dropout1.mask") == 4);             // 0.75 dropped
-    REQUIRE((o.keep_words == 0.75 && *o.rate == 0.2 && o.clip == 10 && o.weight_decay == 1e-7 &&
-             o.decay_from == 20));
-    REQUIRE(*o.decay == Approx(1 / 1.02));
-    REQUIRE(o.loss == "ce");
     REQUIRE(g.parameter("rhn1.b10").value[829] == 0);
     REQUIRE(g.parameter("rhn1.b10").value[830] == -2);
 }
