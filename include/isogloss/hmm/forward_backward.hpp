@@ -107,32 +107,32 @@ struct ModelView {
         else
             for (Index k = first[i]; k < first[i + 1]; ++k) f(target[k]);
     }
-    /// out [n, N] = in [n, N] P
-    void move(const double* in, Index n, double* out) const {
-        if (first.empty()) return product(in, n, transition, out);
-        std::fill_n(out, n * states, 0.0);
+    /// out [n, N] = in [n, N] P; `matrix` is P, which is read where there is no list of moves.
+    template <class Real> void move(const Real* in, Index n, const Real* matrix, Real* out) const {
+        if (first.empty()) return product(in, n, matrix, out);
+        std::fill_n(out, n * states, Real(0));
         for (Index b = 0; b < n; ++b, in += states, out += states)
             for (Index i = 0; i < states; ++i)
-                each_target(i, [&](Index j) { out[j] += in[i] * transition[i * states + j]; });
+                each_target(i, [&](Index j) { out[j] += Real(in[i] * transition[i * states + j]); });
     }
     /// out [n, N] = in [n, N] Pᵀ; `transposed` is Pᵀ, which is read where there is no list of moves.
-    void move_back(const double* in, Index n, const double* transposed, double* out) const {
+    template <class Real> void move_back(const Real* in, Index n, const Real* transposed, Real* out) const {
         if (first.empty()) return product(in, n, transposed, out);
         for (Index b = 0; b < n; ++b, in += states, out += states)
             for (Index i = 0; i < states; ++i) {
                 double sum = 0;
                 each_target(i, [&](Index j) { sum += transition[i * states + j] * in[j]; });
-                out[i] = sum;
+                out[i] = Real(sum);
             }
     }
 
 private:
     // out [n, N] = in [n, N] matrix [N, N]
-    void product(const double* in, Index n, const double* matrix, double* out) const {
+    template <class Real> void product(const Real* in, Index n, const Real* matrix, Real* out) const {
         const Index N = states;
         constexpr Index worth_calling = 512;  // multiply-adds below which the overhead of BLAS dominates
-        if (n * N * N >= worth_calling) return gemm<double>(1, {in, n, N}, {matrix, N, N}, 0, {out, n, N});
-        std::fill_n(out, n * N, 0.0);
+        if (n * N * N >= worth_calling) return gemm<Real>(1, {in, n, N}, {matrix, N, N}, 0, {out, n, N});
+        std::fill_n(out, n * N, Real(0));
         for (Index b = 0; b < n; ++b)
             for (Index i = 0; i < N; ++i)
                 for (Index j = 0; j < N; ++j) out[b * N + j] += in[b * N + i] * matrix[i * N + j];
@@ -146,20 +146,20 @@ private:
 ///     Σ_t u_tᵀ w_t                       one product for a segment of times
 ///
 /// in place of matrix-vector products, which read P for every position. The results are those of the sequences one
-/// by one, up to rounding. Where u_t(i) = 0, v_t(i) counts as 0: it contributes to no count, and may overflow.
-/// Subnormal numbers count as 0.
+/// by one, up to the rounding of Real, of which u, v, w and the products are; sums over positions are of double.
+/// Where u_t(i) = 0, v_t(i) counts as 0: it contributes to no count, and may overflow. Subnormal numbers count as 0.
 ///
-/// Memory   N² numbers for the transpose of P, and `budget` bytes for u and w of the stacked sequences. If that does
-///          not hold all times of at least 32 sequences, u is kept at every S-th time, S = √(T/2), and recomputed
-///          from there: a third more work. A sequence takes 2 √(2T) N numbers then, even if the budget is smaller. To
-///          these come 8 bytes for each symbol and time. log_likelihood() takes 2 N numbers for each of up to 256
-///          sequences, and no transpose.
+/// Memory   N² numbers for the transpose of P, in float as many for P and for the counts of a segment, and `budget`
+///          bytes for u and w of the stacked sequences. If that does not hold all times of at least 32 sequences, u is
+///          kept at every S-th time, S = √(T/2), and recomputed from there: a third more work. A sequence takes
+///          2 √(2T) N numbers then, even if the budget is smaller. To these come 8 bytes for each symbol and time.
+///          log_likelihood() takes 2 N numbers for each of up to 256 sequences, and no transpose.
 /// Source   Rabiner 1989, section III; Churchill, Lazareva 1999, checkpoints in time.
-class ForwardBackward {
+template <class Real = double> class ForwardBackward {
 public:
     /// The model must outlive it and not change.
     ForwardBackward(const ModelView& model, Index budget)
-        : m_(model), budget_rows_(budget / (Index{sizeof(double)} * model.states)) {}
+        : m_(model), budget_rows_(budget / (Index{sizeof(Real)} * model.states)) {}
 
     /// Adds the expected counts and log-likelihoods of sequences. Throws DataError for a symbol out of range and
     /// UsageError for counts of another size, before adding any, NumericError for a sequence of probability 0 under
@@ -168,7 +168,7 @@ public:
         counts.require_size(m_.states, m_.symbols);
         smooth(
             sequences, counts.log_likelihood(),
-            [&](Index t, Index b, const double* u, const double* v) {
+            [&](Index t, Index b, const Real* u, const Real* v) {
                 if (t == 0) add_products(u, v, counts.starts());
                 if (const Token s = text(b)[t]; s >= 0)
                     add_products(u, v, counts.emissions() + Index{s} * m_.states);
@@ -199,7 +199,7 @@ public:
         double log_likelihood = 0;
         smooth(
             sequences, log_likelihood,
-            [&](Index t, Index b, const double* u, const double* v) {
+            [&](Index t, Index b, const Real* u, const Real* v) {
                 add_products(u, v, out.data() + (order_[group_ + b].begin + t) * N);
             },
             [](Index) {});
@@ -218,8 +218,12 @@ private:
 
     ArrayView<const Token> text(Index row) const { return order_[group_ + row].text; }
     Index active(Index t) const { return first_[t + 1] - first_[t]; }  // n_t
-    double* rows(Array<double>& memory, Index t) const {
+    Real* rows(Array<Real>& memory, Index t) const {
         return memory.data() + (first_[t] - start_) * m_.states;
+    }
+    const Real* transition() const {
+        if constexpr (std::same_as<Real, double>) return m_.transition;
+        else return rounded_.data();
     }
     const double* emission(Token s) const { return m_.emission + Index{s} * m_.states; }
 
@@ -267,23 +271,26 @@ private:
         const Index N = m_.states, rows = std::min(first_.back(), count * segment_);
         const Index checkpoints = segment_ == time_ ? 0 : both ? (time_ - 1) / segment_ : 1;
         const Index bytes =
-            bytes_of("hmm", {(both ? 2 : 1) * rows + count * (1 + checkpoints), N}, sizeof(double)) +
+            bytes_of("hmm", {(both ? 2 : 1) * rows + count * (1 + checkpoints), N}, sizeof(Real)) +
             Index{sizeof(double)} * first_.back();
         within_memory("hmm", bytes, [&] {
             u_.resize(rows * N), c_.resize(first_.back());
             checkpoints_.resize(checkpoints * count * N);
+            const bool dense = m_.first.empty();
+            if (dense && std::same_as<Real, float> && rounded_.empty())
+                for (Index k = 0; k < N * N; ++k) rounded_.push_back(Real(m_.transition[k]));
             if (!both) return;
             w_.resize(rows * N), v_.resize(count * N);
-            if (m_.first.empty() && back_.empty()) {
-                back_.resize(N * N);
-                kernel::transpose_add<double>(N, N, m_.transition, N, 0, back_.data(), N);
+            if (dense && back_.empty()) {
+                back_.resize(N * N), moves_.resize(rounded_.size());
+                kernel::transpose_add<Real>(N, N, transition(), N, 0, back_.data(), N);
             }
         });
         return count;
     }
 
     // u at the last time before t, the beginning of a segment other than the first: one row for each sequence of the group.
-    double* checkpoint(Index t) {
+    Real* checkpoint(Index t) {
         return checkpoints_.data() + (t / segment_ - 1) * checkpoints_apart_ * m_.states;
     }
 
@@ -317,21 +324,21 @@ private:
         start_ = first_[begin];
         for (Index t = begin; t < end; ++t) {
             const Index n = active(t);
-            double* const u = rows(u_, t);
+            Real* const u = rows(u_, t);
             if (t == 0)
-                for (Index b = 0; b < n; ++b) std::copy_n(m_.initial, N, u + b * N);
-            else m_.move(t == begin ? checkpoint(t) : rows(u_, t - 1), n, u);
+                for (Index k = 0; k < n * N; ++k) u[k] = Real(m_.initial[k % N]);
+            else m_.move<Real>(t == begin ? checkpoint(t) : rows(u_, t - 1), n, transition(), u);
             for (Index b = 0; b < n; ++b) {
                 const Token s = text(b)[t];
                 double c = 1;
                 if (s >= 0) {
                     const double* const e = emission(s);
-                    double* const row = u + b * N;
+                    Real* const row = u + b * N;
                     c = 0;
-                    for (Index i = 0; i < N; ++i) c += row[i] *= e[i];
+                    for (Index i = 0; i < N; ++i) c += row[i] * e[i];
                     if (!(c > 0 && std::isfinite(c)))
                         detail::refuse_probability(c, s, t, order_[group_ + b].number);
-                    for (Index i = 0; i < N; ++i) row[i] /= c;
+                    for (Index i = 0; i < N; ++i) row[i] = Real(row[i] * e[i] / c);
                 }
                 c_[first_[t] + b] = c;
                 total += kernel::elementary::log(c);
@@ -346,53 +353,63 @@ private:
         const Index N = m_.states;
         for (Index t = end - 1; t >= begin; --t) {
             const Index n = active(t), next = t + 1 < time_ ? active(t + 1) : 0;
-            double *const w = rows(w_, t), *const u = rows(u_, t);
+            Real *const w = rows(w_, t), *const u = rows(u_, t);
             for (Index b = 0; b < next; ++b) {
                 const Token s = text(b)[t + 1];
-                const double *const v = v_.data() + b * N, scale = 1 / c_[first_[t + 1] + b];
-                double* const row = w + b * N;
+                const Real* const v = v_.data() + b * N;
+                const double scale = 1 / c_[first_[t + 1] + b];
+                Real* const row = w + b * N;
                 if (s < 0) {
                     std::copy_n(v, N, row);
                     continue;
                 }
                 const double* const e = emission(s);
                 // e / c first: it is at most 1 / α, while v e alone may be below the range.
-                for (Index i = 0; i < N; ++i) row[i] = v[i] * (e[i] * scale);
+                for (Index i = 0; i < N; ++i) row[i] = Real(v[i] * (e[i] * scale));
             }
-            std::fill(w + next * N, w + n * N, 0.0);  // sequences that end here have no next state
-            m_.move_back(w, next, back_.data(), v_.data());
-            std::fill(v_.data() + next * N, v_.data() + n * N, 1.0);
+            std::fill(w + next * N, w + n * N, Real(0));  // sequences that end here have no next state
+            m_.move_back<Real>(w, next, back_.data(), v_.data());
+            std::fill(v_.data() + next * N, v_.data() + n * N, Real(1));
             for (Index b = 0; b < n; ++b) {
-                double* const v = v_.data() + b * N;
-                const double* const row = u + b * N;
+                Real* const v = v_.data() + b * N;
+                const Real* const row = u + b * N;
                 for (Index i = 0; i < N; ++i) v[i] = row[i] > 0 ? v[i] : 0;
                 each(t, b, row, v);
             }
         }
     }
-    void add_products(const double* u, const double* v, double* sums) const {
-        for (Index i = 0; i < m_.states; ++i) sums[i] += u[i] * v[i];
+    void add_products(const Real* u, const Real* v, double* sums) const {
+        for (Index i = 0; i < m_.states; ++i) sums[i] += double{u[i]} * v[i];
     }
     // moves += uᵀ w over the rows of a segment.
-    void count_moves(Index count, double* moves) const {
+    void count_moves(Index count, double* moves) {
         const Index N = m_.states;
-        if (m_.first.empty())
-            return gemm<double>(1, t(MatrixRef<const double>(u_.data(), count, N)), {w_.data(), count, N}, 1,
-                                {moves, N, N});
+        if (m_.first.empty()) {
+            const auto add = [&](Real beta, Real* sums) {
+                gemm<Real>(1, t(MatrixRef<const Real>(u_.data(), count, N)), {w_.data(), count, N}, beta,
+                           {sums, N, N});
+            };
+            if constexpr (std::same_as<Real, double>) return add(1, moves);
+            add(0, moves_.data());
+            for (Index k = 0; k < N * N; ++k) moves[k] += moves_[k];
+            return;
+        }
         for (Index r = 0; r < count; ++r)
             for (Index i = 0; i < N; ++i)
-                m_.each_target(i, [&](Index j) { moves[i * N + j] += u_[r * N + i] * w_[r * N + j]; });
+                m_.each_target(i,
+                               [&](Index j) { moves[i * N + j] += double{u_[r * N + i]} * w_[r * N + j]; });
     }
 
     ModelView m_;
-    Index budget_rows_;                          // rows of u and w together that fit in the budget
-    Array<double> back_;                         // Pᵀ
-    Array<Row> order_;                           // nonempty sequences, longest first
-    Index group_ = 0, time_ = 0, segment_ = 0;   // first of the group, its longest length, times per segment
-    Index checkpoints_apart_ = 0;                // rows from one to the next; 0: there is one alone
-    Array<Index> first_;                         // the row where each time begins
-    Index start_ = 0;                            // the same for the current segment
-    Array<double> u_, w_, v_, c_, checkpoints_;  // c for the whole group
+    Index budget_rows_;                         // rows of u and w together that fit in the budget
+    Array<Real> rounded_, back_, moves_;        // P in float, Pᵀ, and Σ uᵀ w of a segment in float
+    Array<Row> order_;                          // nonempty sequences, longest first
+    Index group_ = 0, time_ = 0, segment_ = 0;  // first of the group, its longest length, times per segment
+    Index checkpoints_apart_ = 0;               // rows from one to the next; 0: there is one alone
+    Array<Index> first_;                        // the row where each time begins
+    Index start_ = 0;                           // the same for the current segment
+    Array<Real> u_, w_, v_, checkpoints_;
+    Array<double> c_;  // for the whole group
 };
 
 }}}  // namespace isogloss::hmm

@@ -14,6 +14,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct Options {
     std::uint64_t seed = 1;  ///< of the random start
     /// Bytes ≥ 1 for the forward and backward probabilities of stacked sequences.
     Index budget = Index{1} << 28;
+    /// Forward and backward probabilities, and their products, in float: half the time and memory of a step with many
+    /// states. Sums over positions stay in double.
+    bool in_float = false;
 };
 
 /// A text drawn from a hidden Markov model, and the states that emitted its symbols.
@@ -160,7 +164,7 @@ public:
     /// Throws as step().
     ExpectedCounts expect(const Sequences& sequences) const {
         ExpectedCounts counts(states(), symbols());
-        recursions().add(sequences, counts);
+        with_recursions([&](auto&& r) { r.add(sequences, counts); });
         return counts;
     }
 
@@ -195,7 +199,9 @@ public:
     }
 
     /// Σ log P(sequence) in nats, many sequences at a time. Throws as step(). Numbers below 2·10⁻³⁰⁸ count as 0.
-    double log_likelihood(const Sequences& sequences) const { return recursions().log_likelihood(sequences); }
+    double log_likelihood(const Sequences& sequences) const {
+        return with_recursions([&](auto&& r) { return r.log_likelihood(sequences); });
+    }
     /// log P(x) in nats, the same for one.
     double log_likelihood(ArrayView<const Token> x) const { return log_likelihood(Sequences(x)); }
 
@@ -204,7 +210,9 @@ public:
     ///     const auto gamma = model.posteriors(x);            // gamma[t * model.states() + i]
     Array<double> posteriors(ArrayView<const Token> x) const { return posteriors(Sequences(x)); }
     /// The same for every sequence in turn, many at a time: [ΣT, N].
-    Array<double> posteriors(const Sequences& sequences) const { return recursions().posteriors(sequences); }
+    Array<double> posteriors(const Sequences& sequences) const {
+        return with_recursions([&](auto&& r) { return r.posteriors(sequences); });
+    }
 
     /// The path of Viterbi: the sequence of states that is the most probable given x, as a whole. Of equally probable
     /// ones, that with the lowest last state, and so on backwards.
@@ -270,7 +278,7 @@ public:
             f(t, ArrayView<const double>(p));
             if (const Token s = x[t]; s >= 0 && p[s] > 0)  // 1 / p may exceed the range, α e / p does not
                 for (Index i = 0; i < N; ++i) alpha[i] = alpha[i] * emission_[i * A + s] / p[s];
-            view().move(alpha.data(), 1, next.data());
+            view().move(alpha.data(), 1, transition_.data(), next.data());
             std::swap(alpha, next);
         }
     }
@@ -344,7 +352,10 @@ private:
                 std::span(first_),
                 std::span(target_)};
     }
-    ForwardBackward recursions() const { return {view(), options_.budget}; }
+    template <class F> std::invoke_result_t<F, ForwardBackward<>> with_recursions(F&& f) const {
+        if (options_.in_float) return f(ForwardBackward<float>(view(), options_.budget));
+        return f(ForwardBackward<double>(view(), options_.budget));
+    }
 
     // Rows of counts as probabilities; a row without counts is unchanged.
     static void normalise(Array<double>& p, const double* counts, Index width) {
