@@ -11,6 +11,7 @@ divided by its length, in the median over the words. `run` needs numpy.
 """
 import os
 import re
+import statistics
 import subprocess
 import sys
 
@@ -74,15 +75,16 @@ def run(o):
 
 
 def report(o):
-    """The command report: medians over the seeds."""
+    """The command report: medians over the seeds, of the test perplexity the range as well."""
     runs = runs_by_epoch(o.results, HEADER)
     table = ['| preset | change | core-minutes | validation | test | with a temperature | nearest vector | seeds |', '|---|---|---|---|---|---|---|---|']
     for preset in PRESETS:
         for change in CHANGES:
             found = [epochs[-1] for key, epochs in runs.items() if key[:2] == (preset, change)]
             if found:
-                cells = [spread([float(row[name]) * factor for row in found], form) for name, factor, form in
-                         (('core_seconds', 1 / 60, '.1f'), ('valid', 1, '.1f'), ('test', 1, '.1f'), ('tempered', 1, '.1f'), ('nearest', 1, '.3f'))]
+                middle = {name: statistics.median(float(row[name]) for row in found) for name in HEADER[4:]}
+                cells = [f"{middle['core_seconds'] / 60:.1f}", f"{middle['valid']:.1f}", spread([float(row['test']) for row in found], '.1f'),
+                         f"{middle['tempered']:.1f}", f"{middle['nearest']:.3f}"]
                 table.append(f"| {preset} | {change} | {' | '.join(cells)} | {len(found)} |")
     return write_between(o.page, 'pieces.py', '\n'.join(table) + '\n', o.check, f"'{o.results}'")
 
