@@ -63,19 +63,20 @@ inline void apply_preset(Options& o, const std::string& preset, const std::strin
     o.warm_up = 0.05;
     o.patience = 0;
     if (preset == "fast") {
-        if (!wikitext) o.units = {300};
-        o.embedding = o.units[0];
-        o.keep = wikitext ? 0.8 : 0.75;
-        o.weight_decay = wikitext ? 0 : 2e-4;
         o.batch = 10;
+        o.keep = wikitext ? 0.8 : 0.75;
         o.epochs = wikitext ? 4 : 13;
         if (wikitext) return;
+        o.units = {300};
+        o.embedding = 300;
+        o.weight_decay = 2e-4;
         o.keep_input = 0.85;
         o.keep_between = 0.9;
     } else {
         o.units = {1152, 400};
         o.embedding = 400;
-        o.keep = o.keep_input.emplace(0.6);
+        o.keep = 0.6;
+        o.keep_input = 0.6;
         o.keep_words = 0.9;
         o.keep_state = 0.65;
         o.keep_between = 0.75;

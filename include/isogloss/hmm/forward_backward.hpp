@@ -146,7 +146,7 @@ private:
 ///     Σ_t u_tᵀ w_t                       one product for a segment of times
 ///
 /// in place of matrix-vector products, which read P for every position. The results are those of the sequences one
-/// by one, up to the rounding of Real, of which u, v, w and the products are; sums over positions are of double.
+/// by one, up to the rounding of Real, of which u, v, w and the products are; other sums are of double.
 /// Where u_t(i) = 0, v_t(i) counts as 0: it contributes to no count, and may overflow. Subnormal numbers count as 0.
 ///
 /// Memory   N² numbers for the transpose of P, in float as many for P and for the counts of a segment, and `budget`

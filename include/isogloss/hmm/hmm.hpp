@@ -36,7 +36,7 @@ struct Options {
     /// Bytes ≥ 1 for the forward and backward probabilities of stacked sequences.
     Index budget = Index{1} << 28;
     /// Forward and backward probabilities, and their products, in float: half the time and memory of a step with many
-    /// states. Sums over positions stay in double.
+    /// states. Probabilities below 1e-38 count as 0.
     bool in_float = false;
 };
 
