@@ -56,6 +56,8 @@ template <class Micro> std::vector<float> run(const Micro& micro, Index panels, 
     const auto row = normal(32, 7);
     micro.multiply({.row_panels = panels,
                     .column_panels = column_panels,
+                    .height = panels * rows,
+                    .width = column_panels * 16,
                     .terms = 32 * tiles,
                     .rows = rows,
                     .a = packed.data(),

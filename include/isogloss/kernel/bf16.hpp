@@ -65,17 +65,24 @@ private:
     static void pack(MatrixRef<const float> a, Index rows, bool in_pairs, Bf16* to) {
         const Index m = a.height(), k = a.width();
         alignas(64) Bf16 other[columns * depth];  // a tile in the other form, if it is read in that
-        for (Index first = 0; first < m; first += rows)
-            for (Index at = 0; at < k; at += depth, to += rows * depth) {
-                const Index here = std::min(rows, m - first), terms = std::min(depth, k - at);
-                Bf16* const read = a.transposed == in_pairs ? to : other;
-                if (a.transposed)
-                    interleave_rows(a.data + at * a.stride + first, a.stride, terms, here, read);
-                else
-                    for (Index r = 0; r < rows; ++r)
-                        convert(r < here ? a.row(first + r) + at : nullptr, terms, read + r * depth);
-                if (read == other) transpose(other, to, rows);
-            }
+        const auto tile = [&](Index first, Index at) {
+            const Index here = std::min(rows, m - first), terms = std::min(depth, k - at);
+            Bf16* const target = to + (first * tiles(k) + at / depth * rows) * depth;
+            Bf16* const read = a.transposed == in_pairs ? target : other;
+            if (a.transposed) interleave_rows(a.data + at * a.stride + first, a.stride, terms, here, read);
+            else
+                for (Index r = 0; r < rows; ++r)
+                    convert(r < here ? a.row(first + r) + at : nullptr, terms, read + r * depth);
+            if (read == other) transpose(other, target, rows);
+        };
+        // Along the rows in memory.
+        if (a.transposed) {
+            for (Index at = 0; at < k; at += depth)
+                for (Index first = 0; first < m; first += rows) tile(first, at);
+        } else {
+            for (Index first = 0; first < m; first += rows)
+                for (Index at = 0; at < k; at += depth) tile(first, at);
+        }
     }
 
     // Converts `count` ≤ 32 floats, or none from null, and pads them with zeros.
@@ -157,9 +164,10 @@ private:
 };
 
 /// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `terms` terms, for at
-/// most two panels of A and two of B.
+/// most two panels of A and two of B. A micro-kernel whose `any_size` is true writes only C [height, width].
 struct Bf16Block {
     Index row_panels, column_panels;
+    Index height, width;
     Index terms;
     Index rows;              ///< of a panel of A
     const Bf16 *a, *b;       ///< packed, see Bf16Tiles

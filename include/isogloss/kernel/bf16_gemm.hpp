@@ -90,6 +90,8 @@ private:
                             width = std::min(2 * columns, c.cols - j);
                 Bf16Block block{.row_panels = (height + rows - 1) / rows,
                                 .column_panels = (width + columns - 1) / columns,
+                                .height = height,
+                                .width = width,
                                 .terms = k,
                                 .rows = rows,
                                 .a = a + i / rows * a_panel,
@@ -100,6 +102,12 @@ private:
                                 .start_stride = start.stride,
                                 .c = c.row(i) + j,
                                 .c_stride = c.stride};
+                if constexpr (Micro::any_size) {
+                    const bool end = j + 2 * columns >= c.cols;
+                    prefetch(c, end ? i + 2 * rows : i, 2 * rows, end ? 0 : j + 2 * columns);
+                    micro.multiply(block);
+                    continue;
+                }
                 if (height == block.row_panels * rows && width == block.column_panels * columns) {
                     micro.multiply(block);
                     continue;
@@ -116,6 +124,13 @@ private:
                 for (Index r = 0; r < height; ++r)
                     std::copy_n(edge + r * 2 * columns, width, target + r * c.stride);
             }
+    }
+
+    // The next block of C, whose rows lie far apart. Measured with VDPBF16PS: a product of 117 rows with a table of
+    // 33,278 rows takes 0.9 of the time.
+    static void prefetch(MatrixRef<float> c, Index first, Index rows, Index column) {
+        for (Index r = first; r < std::min(first + rows, c.rows); ++r)
+            for (const Index line : {column, column + Tiles::columns}) __builtin_prefetch(c.row(r) + line, 1);
     }
 };
 

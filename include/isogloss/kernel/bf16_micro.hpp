@@ -22,6 +22,7 @@ namespace plain {
 
 /// The micro-kernel for any processor.
 struct Bf16Micro {
+    static constexpr bool any_size = false;
     void multiply(const Bf16Block& block) const {
         constexpr Index columns = Bf16Tiles::columns, depth = Bf16Tiles::depth;
         for (Index p = 0; p < block.row_panels; ++p)
@@ -51,15 +52,18 @@ struct Bf16Micro {
 #if defined(__AVX512BF16__)
 /// The micro-kernel for VDPBF16PS, two multiply-adds a lane.
 struct Avx512Bf16Micro {
+    static constexpr bool any_size = true;
     void multiply(const Bf16Block& block) const {
-        // Parts as even as possible: two rows alone would wait for their own sums.
-        const Index parts = (block.rows + MR - 1) / MR, height = (block.rows + parts - 1) / parts;
-        for (Index p = 0; p < block.row_panels; ++p)
-            for (Index r = 0; r < block.rows; r += height) {
-                const Index count = std::min(height, block.rows - r);
+        for (Index p = 0; p < block.row_panels; ++p) {
+            // Parts as even as possible: two rows alone would wait for their own sums.
+            const Index rows = std::min(block.rows, block.height - p * block.rows),
+                        parts = (rows + MR - 1) / MR, height = (rows + parts - 1) / parts;
+            for (Index r = 0; r < rows; r += height) {
+                const Index count = std::min(height, rows - r);
                 if (block.column_panels == 2) of_height<2>(block, p, r, count, Heights());
                 else of_height<1>(block, p, r, count, Heights());
             }
+        }
     }
 
 private:
@@ -74,13 +78,19 @@ private:
     // Rows [first, first + R) of panel p of A.
     template <int R, int Q> static void rows(const Bf16Block& block, Index p, Index first) {
         __m512 sum[R][Q];
-        float* c = block.c + (p * block.rows + first) * block.c_stride;
+        const Index row = p * block.rows + first;
+        float* c = block.c + row * block.c_stride;
+        const auto mask = [&](int q) {
+            return static_cast<__mmask16>(q < Q - 1 ? 0xffff
+                                                    : (1u << (block.width - q * Bf16Tiles::columns)) - 1u);
+        };
         for (int r = 0; r < R; ++r)
             for (int q = 0; q < Q; ++q)
-                sum[r][q] = block.start ? _mm512_loadu_ps(block.start +
-                                                          (p * block.rows + first + r) * block.start_stride +
-                                                          q * Bf16Tiles::columns)
-                                        : _mm512_setzero_ps();
+                sum[r][q] =
+                    block.start
+                        ? _mm512_maskz_loadu_ps(
+                              mask(q), block.start + (row + r) * block.start_stride + q * Bf16Tiles::columns)
+                        : _mm512_setzero_ps();
         const Bf16 *a = block.a + p * block.a_panel + first * Bf16Tiles::depth, *b = block.b;
         // The last tile only as far as it has terms: of 200 it would be an eighth more.
         for (Index left = block.terms; left > 0; left -= Bf16Tiles::depth, a += block.rows * Bf16Tiles::depth)
@@ -99,7 +109,7 @@ private:
             }
         for (int r = 0; r < R; ++r)
             for (int q = 0; q < Q; ++q)
-                _mm512_storeu_ps(c + r * block.c_stride + q * Bf16Tiles::columns, sum[r][q]);
+                _mm512_mask_storeu_ps(c + r * block.c_stride + q * Bf16Tiles::columns, mask(q), sum[r][q]);
     }
 };
 #endif
@@ -107,6 +117,7 @@ private:
 #ifdef ISOGLOSS_DETAIL_AMX
 /// The micro-kernel for the matrix unit of Intel processors (TDPBF16PS): two by two tiles of sums.
 struct AmxMicro {
+    static constexpr bool any_size = false;
     /// Configures the unit for panels of `rows` rows, for the calling thread.
     explicit AmxMicro(Index rows) {
         struct alignas(64) {

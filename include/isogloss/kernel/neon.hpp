@@ -18,6 +18,7 @@ namespace isogloss { inline namespace ISOGLOSS_CONFIGURATION { namespace kernel 
 #ifdef __ARM_FEATURE_BF16_VECTOR_ARITHMETIC
 /// The micro-kernel for BFMMLA: two rows by two columns, four terms each.
 struct BfmmlaMicro {
+    static constexpr bool any_size = false;
     void multiply(const Bf16Block& block) const {
         const Index parts = (block.rows + most - 1) / most, height = (block.rows + parts - 1) / parts;
         for (Index p = 0; p < block.row_panels; ++p)
