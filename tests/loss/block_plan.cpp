@@ -21,17 +21,17 @@ TEST_CASE("Blocks take every row once, stay within the limit and are even", "[lo
     REQUIRE(2 * least >= std::min(largest, count / blocks));  // none but the last is thin
 }
 
-TEST_CASE("A block has as many rows as the budget allows, beyond 64 within 17 MiB or half a table",
+TEST_CASE("A block has as many rows as the budget allows, beyond 64 within what is enough",
           "[loss][block_plan]") {
-    const Index row = GENERATE(100, 50'000, 400'000), table = GENERATE(Index{1}, Index{80} << 20);
+    const Index row = GENERATE(100, 50'000, 400'000), enough = GENERATE(Index{17} << 20, Index{40} << 20);
     const auto bytes = [row](Index rows) { return 1000 + rows * row; };
     Index before = 0;
     for (Index budget = 1; budget < Index{1} << 27; budget *= 4) {
-        const Index rows = detail::most_rows(400, budget, table, bytes);
-        CAPTURE(row, table, budget, rows);
+        const Index rows = detail::most_rows(400, budget, enough, bytes);
+        CAPTURE(row, enough, budget, rows);
         REQUIRE((rows >= before && rows <= 400));
         REQUIRE((rows == 1 || bytes(rows) <= budget));
-        const auto pays = [&](Index r) { return r <= 64 || r * row <= std::max(Index{17} << 20, table / 2); };
+        const auto pays = [&](Index r) { return r <= 64 || r * row <= enough; };
         REQUIRE((pays(rows) && (rows == 400 || bytes(rows + 1) > budget || !pays(rows + 1))));
         before = rows;
     }

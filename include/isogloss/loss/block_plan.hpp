@@ -30,10 +30,16 @@ private:
 
 namespace detail {
 
-/// Most rows of a block, from 1 to `rows`: as many as bytes(rows) within `budget` allows. Beyond 64 rows and 17 MiB,
-/// or half of the table where that is more, blocks are hardly faster: they are no larger than that, apart from bytes(0).
-template <class Bytes> Index most_rows(Index rows, Index budget, Index table, Bytes&& bytes) {
-    const Index enough = bytes(0) + std::max(Index{17} << 20, table / 2);
+/// Bytes from which larger blocks are hardly faster, for a table of `table` bytes. Products in bfloat16 pack the table
+/// anew for each block.
+inline Index enough(bool bf16, Index table) {
+    return bf16 ? std::max(Index{34} << 20, table / 3 * 2) : std::max(Index{17} << 20, table / 2);
+}
+
+/// Most rows of a block, from 1 to `rows`: as many as bytes(rows) within `budget` allows, and beyond 64 rows no more
+/// than within `enough` bytes, apart from bytes(0).
+template <class Bytes> Index most_rows(Index rows, Index budget, Index enough, Bytes&& bytes) {
+    enough += bytes(0);
     Index least = 1;
     while (least < rows) {
         const Index middle = least + (rows - least + 1) / 2, needed = bytes(middle);

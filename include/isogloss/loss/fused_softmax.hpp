@@ -47,8 +47,8 @@ struct FisherTerm {
 /// loss and both gradient products, one block of rows at a time. The logits never exist as a [T·B, V] array.
 ///
 /// All memory of a loss, its own arrays included, stays within the graph's budget, down to a block of one
-/// row. Apart from what does not depend on the rows of a block it exceeds 17 MiB only for blocks of up to 64 rows or
-/// where the table is at least twice as large. Positions that are not predicted cost nothing.
+/// row. Apart from what does not depend on the rows of a block it exceeds 17 MiB, in bfloat16 34, only for blocks of
+/// up to 64 rows or for large tables. Positions that are not predicted cost nothing.
 ///
 /// In a training pass in which the loss is requested, forward computes dl/dz while the logits are available,
 /// then both products, part of the vocabulary at a time, so that each part of dl/dz and of the table is read
@@ -214,30 +214,30 @@ private:
             list(memory, rows);
             return memory.bytes();
         };
+        const bool bf16 = s.precision() == Precision::bf16;
         const auto choose = [&](Index for_states, Index for_words) {
             states_.packed_bytes = for_states, words_.packed_bytes = for_words;
-            rows_ = detail::most_rows(std::clamp<Index>(budget / row, 1, capacity), budget, row * n, bytes);
-            return for_states + for_words == 0 || packing_pays(s.precision(), capacity);
+            rows_ = detail::most_rows(std::clamp<Index>(budget / row, 1, capacity), budget,
+                                      detail::enough(bf16, row * n), bytes);
+            return for_states + for_words == 0 || packing_pays(capacity);
         };
         // Packs both tables if there is memory and it pays, else the one for which there is, the head's first.
         const auto fitting = [&](Weight<T> table, Index most) {
-            const Index needed = Packed::bytes(s.precision(), table.cols, V);
-            return Packed::serves(s.precision(), table.cols) && needed <= most / 8 * 5 ? needed : 0;
+            const Index needed = Packed::bytes(Precision::full, table.cols, V);
+            return !bf16 && needed <= most / 8 * 5 ? needed : 0;
         };
         const Index for_states = s.is_packed(states_.table) ? 0 : fitting(states_.table, budget),
                     for_words = apart_ ? fitting(words_.table, budget - for_states / 5 * 8) : 0;
         if (!choose(for_states, for_words) && !choose(for_states, 0)) choose(0, 0);
-        precision_ = s.precision();
         BlockMemory<T> memory(&s);
         list(memory, rows_);
     }
 
-    // Whether a table packed once per pass pays: in bfloat16 unless little memory is left for blocks, in T with AVX2
-    // for blocks of few rows, for which BLAS would pack it again and again. Measured: positions from which packing
-    // takes less time than it saves, rows from which a block is no thinner for the memory taken, and rows of products
-    // beyond which BLAS is as fast.
-    bool packing_pays(Precision precision, Index capacity) const {
-        if (precision == Precision::bf16) return rows_ >= std::min<Index>(capacity, 8);
+    // Whether a table packed once per pass pays: with AVX2 for blocks of few rows, for which BLAS would pack it again and
+    // again. Measured: positions from which packing takes less time than it saves, rows from which a block is no
+    // thinner for the memory taken, and rows of products beyond which BLAS is as fast. In bfloat16 blocks as large as
+    // the memory allows, each of which packs the table, take 0.9 of the time.
+    bool packing_pays(Index capacity) const {
         if (portable())
             return false;  // how much memory it takes, and so the size of blocks, depends on the lanes
         return sizeof(kernel::Lanes<T>) == 32 && capacity >= worth_packing && rows_ >= 32 &&
@@ -303,9 +303,8 @@ private:
             RowSet& set = *sets.front();
             const auto& table = p.parameter(set.table);
             set.ready = table.packed_transpose;
-            const bool pays = precision_ == Precision::bf16 || count_ >= worth_packing;
-            if (!set.packed_memory || p.precision() != precision_ || !pays || count_ == 0) return;
-            set.packed.pack(t(MatrixRef<const T>(table.values())), precision_, set.packed_memory);
+            if (!set.packed_memory || p.precision() != Precision::full || count_ < worth_packing) return;
+            set.packed.pack(t(MatrixRef<const T>(table.values())), Precision::full, set.packed_memory);
             set.ready = &set.packed;
         });
         states_.sparse.clear(), words_.sparse.clear();
@@ -466,9 +465,8 @@ private:
     Tokens targets_;
     Seq<T> hidden_;
     bool has_words_ = false, apart_ = false,
-         differentiated_ = false;            // apart: of another table than the head's
-    Precision precision_ = Precision::full;  // of training
-    Index rows_ = 1, pieces_ = 0;            // of a block, and of its sums; at most
+         differentiated_ = false;  // apart: of another table than the head's
+    Index rows_ = 1, pieces_ = 0;  // of a block, and of its sums; at most
     RowSet states_, words_;
     detail::StagedGradient<T> staged_;
 
