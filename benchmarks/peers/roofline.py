@@ -19,8 +19,8 @@ from compare import versions
 from inputs import require_place, require_programs, write_csv
 
 KINDS = {  # the first that matches the name of a function
-    'products': r'gemm_kernel|MicroKernel<.*::run|Bf16Gemm::multiply|Bf16Micro|Packed<.*multiply|SkinnyGemm|gemv',
-    'packing and rounding': r'copy_|gemm_beta|pack|transpose|Bf16Tiles|Square<',
+    'products': r'gemm_kernel|MicroKernel<.*::run|Bf16Gemm::multiply|Bf16Micro::|Packed<.*multiply|SkinnyGemm|gemv',
+    'packing and rounding': r'copy_|gemm_beta|pack|transpose|Bf16Tiles|Bf16Gemm::product|Square<',
     'exponentials and logits': r'exp|softmax|Softmax|row_max|CrossEntropy|AugmentedLoss|two_temperatures',
     'gates': r'LstmRows|lstm_',
     'update and clipping': r'Sgd|sum_of_squares|first_non_finite|for_each_range|scale',
