@@ -54,9 +54,7 @@ template <class Micro> std::vector<float> run(const Micro& micro, Index panels, 
     for (const float x : random) packed.push_back(kernel::to_bf16(x));
     auto c = normal(32 * 40, 6);
     const auto row = normal(32, 7);
-    micro.multiply({.row_panels = panels,
-                    .column_panels = column_panels,
-                    .height = panels * rows,
+    micro.multiply({.height = panels * rows,
                     .width = column_panels * 16,
                     .terms = 32 * tiles,
                     .rows = rows,

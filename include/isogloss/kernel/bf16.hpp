@@ -163,10 +163,9 @@ private:
     }
 };
 
-/// One call of a micro-kernel: C [row_panels · rows, column_panels · 16] = S + A B over `terms` terms, for at
-/// most two panels of A and two of B. A micro-kernel whose `any_size` is true writes only C [height, width].
+/// One call of a micro-kernel: C [height, width] = S + A B over `terms` terms, for at most two panels of A and two of B.
+/// A micro-kernel whose `any_size` is false takes only whole panels.
 struct Bf16Block {
-    Index row_panels, column_panels;
     Index height, width;
     Index terms;
     Index rows;              ///< of a panel of A
@@ -177,6 +176,9 @@ struct Bf16Block {
     Index start_stride;
     float* c;
     Index c_stride;
+
+    Index row_panels() const { return (height + rows - 1) / rows; }
+    Index column_panels() const { return Bf16Tiles::column_panels(width); }
 };
 
 }}}  // namespace isogloss::kernel

@@ -88,9 +88,7 @@ private:
             for (Index j = 0; j < c.cols; j += 2 * columns) {
                 const Index height = std::min(2 * rows, c.rows - i),
                             width = std::min(2 * columns, c.cols - j);
-                Bf16Block block{.row_panels = (height + rows - 1) / rows,
-                                .column_panels = (width + columns - 1) / columns,
-                                .height = height,
+                Bf16Block block{.height = height,
                                 .width = width,
                                 .terms = k,
                                 .rows = rows,
@@ -108,12 +106,13 @@ private:
                     micro.multiply(block);
                     continue;
                 }
-                if (height == block.row_panels * rows && width == block.column_panels * columns) {
+                block.height = block.row_panels() * rows, block.width = block.column_panels() * columns;
+                if (height == block.height && width == block.width) {
                     micro.multiply(block);
                     continue;
                 }
                 alignas(64) float edge[2 * Tiles::most_rows * 2 * columns];
-                for (Index r = 0; block.start && r < block.row_panels * rows; ++r)
+                for (Index r = 0; block.start && r < block.height; ++r)
                     for (Index s = 0; s < 2 * columns; ++s)
                         edge[r * 2 * columns + s] =
                             r < height && s < width ? block.start[r * block.start_stride + s] : 0.f;

@@ -25,8 +25,8 @@ struct Bf16Micro {
     static constexpr bool any_size = false;
     void multiply(const Bf16Block& block) const {
         constexpr Index columns = Bf16Tiles::columns, depth = Bf16Tiles::depth;
-        for (Index p = 0; p < block.row_panels; ++p)
-            for (Index q = 0; q < block.column_panels; ++q)
+        for (Index p = 0; p < block.row_panels(); ++p)
+            for (Index q = 0; q < block.column_panels(); ++q)
                 for (Index r = 0; r < block.rows; ++r) {
                     float* c = block.c + (p * block.rows + r) * block.c_stride + q * columns;
                     float sum[columns] = {};
@@ -54,13 +54,13 @@ struct Bf16Micro {
 struct Avx512Bf16Micro {
     static constexpr bool any_size = true;
     void multiply(const Bf16Block& block) const {
-        for (Index p = 0; p < block.row_panels; ++p) {
+        for (Index p = 0; p < block.row_panels(); ++p) {
             // Parts as even as possible: two rows alone would wait for their own sums.
             const Index rows = std::min(block.rows, block.height - p * block.rows),
                         parts = (rows + MR - 1) / MR, height = (rows + parts - 1) / parts;
             for (Index r = 0; r < rows; r += height) {
                 const Index count = std::min(height, rows - r);
-                if (block.column_panels == 2) of_height<2>(block, p, r, count, Heights());
+                if (block.column_panels() == 2) of_height<2>(block, p, r, count, Heights());
                 else of_height<1>(block, p, r, count, Heights());
             }
         }
@@ -142,10 +142,10 @@ struct AmxMicro {
     }
 
     void multiply(const Bf16Block& block) const {
-        if (block.row_panels == 2) {
-            if (block.column_panels == 2) run<2, 2>(block);
+        if (block.row_panels() == 2) {
+            if (block.column_panels() == 2) run<2, 2>(block);
             else run<2, 1>(block);
-        } else if (block.column_panels == 2) {
+        } else if (block.column_panels() == 2) {
             run<1, 2>(block);
         } else {
             run<1, 1>(block);

@@ -21,9 +21,9 @@ struct BfmmlaMicro {
     static constexpr bool any_size = false;
     void multiply(const Bf16Block& block) const {
         const Index parts = (block.rows + most - 1) / most, height = (block.rows + parts - 1) / parts;
-        for (Index p = 0; p < block.row_panels; ++p)
+        for (Index p = 0; p < block.row_panels(); ++p)
             for (Index r = 0; r < block.rows; r += height)
-                for (Index j = 0; j < block.column_panels * Bf16Tiles::columns; j += columns)
+                for (Index j = 0; j < block.column_panels() * Bf16Tiles::columns; j += columns)
                     of_height(block, {p, r, std::min(height, block.rows - r), j}, Heights());
     }
 

@@ -219,12 +219,12 @@ private:
             states_.packed_bytes = for_states, words_.packed_bytes = for_words;
             rows_ = detail::most_rows(std::clamp<Index>(budget / row, 1, capacity), budget,
                                       detail::enough(bf16, row * n), bytes);
-            return for_states + for_words == 0 || packing_pays(capacity);
+            return for_states + for_words == 0 || packing_pays(bf16, capacity);
         };
         // Packs both tables if there is memory and it pays, else the one for which there is, the head's first.
         const auto fitting = [&](Weight<T> table, Index most) {
             const Index needed = Packed::bytes(Precision::full, table.cols, V);
-            return !bf16 && needed <= most / 8 * 5 ? needed : 0;
+            return needed <= most / 8 * 5 ? needed : 0;
         };
         const Index for_states = s.is_packed(states_.table) ? 0 : fitting(states_.table, budget),
                     for_words = apart_ ? fitting(words_.table, budget - for_states / 5 * 8) : 0;
@@ -237,8 +237,8 @@ private:
     // again. Measured: positions from which packing takes less time than it saves, rows from which a block is no
     // thinner for the memory taken, and rows of products beyond which BLAS is as fast. In bfloat16 blocks as large as
     // the memory allows, each of which packs the table, take 0.9 of the time.
-    bool packing_pays(Index capacity) const {
-        if (portable())
+    bool packing_pays(bool bf16, Index capacity) const {
+        if (bf16 || portable())
             return false;  // how much memory it takes, and so the size of blocks, depends on the lanes
         return sizeof(kernel::Lanes<T>) == 32 && capacity >= worth_packing && rows_ >= 32 &&
                height(rows_) <= 384;
@@ -303,7 +303,7 @@ private:
             RowSet& set = *sets.front();
             const auto& table = p.parameter(set.table);
             set.ready = table.packed_transpose;
-            if (!set.packed_memory || p.precision() != Precision::full || count_ < worth_packing) return;
+            if (!set.packed_memory || count_ < worth_packing) return;
             set.packed.pack(t(MatrixRef<const T>(table.values())), Precision::full, set.packed_memory);
             set.ready = &set.packed;
         });
